@@ -203,7 +203,7 @@ class Refusals:
         self.library = library
         self.in_jax = library.startswith("jax")
         self.number = collections.Counter()
-        self.wrong = {}
+        self.without_fix, self.wrong = [], {}
 
     def ask(self, name, call, wrapped):
         """Call an operation; if it is refused, apply its fix and call it again."""
@@ -228,7 +228,8 @@ class Refusals:
             return
         self.number["refused" if isinstance(refusal, PromotionError) else "lacking"] += 1
         if fix is None:
-            self.number["without fix"] += isinstance(refusal, PromotionError)
+            if isinstance(refusal, PromotionError):
+                self.without_fix.append([as_operand(each) for each in call])
             return
         shown = (self.rules.name, name, *(str(as_operand(each)) for each in call), str(fix), kind)
         after = self.rules.decide(name, fix.apply(refusal.decision.operands))

@@ -2,8 +2,6 @@
 
 import itertools
 import operator
-import subprocess
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +14,7 @@ from conformance.assignment_judge import IN_PLACE
 from optional_packages import import_or_skip
 from slowly import for_each, slow
 from supremum import OperandError, PromotionError, explain, get_rules, use_rules
-from supremum.arrays import Array, InPlaceError, asarray, ops
+from supremum.arrays import Array, DeviceError, InPlaceError, asarray, ops
 from supremum.arrays.functions.losses import LOSSES
 from supremum.arrays.wrapped import wrap
 from supremum.errors import ArgumentError
@@ -54,7 +52,9 @@ def test_raw_arrays_and_scalars_on_both_sides_follow_the_rules(rules, library):
     make, function_of = _library(library)
     different, given = {}, 0
     with use_rules(rules), np.errstate(all="ignore"):
-        for name, (a, b) in itertools.product(SYMBOLS, itertools.product(CLASSIC, repeat=2)):
+        for name, (at, (a, b)) in itertools.product(SYMBOLS, enumerate(itertools.product(CLASSIC, repeat=2))):
+            if name not in IN_FULL and at % 3:
+                continue
             left, right = make(a), make(b)
             sides = [(left, wrap(right)), (wrap(left), right)]
             if name in IN_FULL:
@@ -135,8 +135,8 @@ def test_in_place_operators_keep_the_dtype_or_raise(rules, library):
             plain, array, other = make(a), wrap(make(a)), make(b)
             if calls.called(SYMBOLS[name], (array, other)) == calls.LACKING:
                 continue
+            is_stored = explain(plain, other, operation=name, into=plain)
             for target, value in ((plain, wrap(other)), (array, wrap(other)), (array, other)):
-                is_stored = explain(plain, other, operation=name, into=plain)
                 expected = SYMBOLS[name](wrap(make(a)), value).astype(a) if is_stored else None
                 try:
                     result = IN_PLACE[name](target, value)
@@ -262,31 +262,12 @@ def test_numpy_float64_counts_as_an_array_and_not_as_a_python_float():
         assert (2.0 + wrap(np.ones(2, "float32"))).dtype == "float32"
 
 
-DEVICES = """
-import jax, jax.numpy as jnp, numpy as np
-from supremum.arrays import Array, DeviceError
-first, second = jax.devices()
-a, b = (Array(jax.device_put(jnp.ones(2), d)) for d in (first, second))
-for call in (lambda: a + b, lambda: b * a.unwrap(), lambda: a.unwrap() - b, lambda: jax.numpy.ones(2) + b + a):
-    try:
-        call()
-    except DeviceError as error:
-        assert "TFRT_CPU_0" in str(error) or "cpu:0" in str(error).lower(), error
-        assert ".to_device" in str(error)
-    else:
-        raise SystemExit("no error")
-moved = b.to_device(first)
-assert (a + moved).unwrap().devices() == {first}
-assert (b + 1.0).unwrap().devices() == {second}
-assert (np.ones(2, "float32") + b).unwrap().devices() == {second}
-assert (b + np.ones(2, "float32")).unwrap().devices() == {second}
-print("done")
-"""
-
-
-@pytest.mark.slow
-def test_jax_arrays_on_different_devices_are_refused(monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
-    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
-    found = subprocess.run([sys.executable, "-c", DEVICES], capture_output=True, text=True, check=False)
-    assert found.stdout == "done\n", found.stderr
+def test_jax_arrays_on_different_devices_are_refused():
+    first, second = jax.devices()[:2]
+    a, b = (wrap(jax.device_put(jnp.ones(2), device)) for device in (first, second))
+    for call in (lambda: a + b, lambda: b * a.unwrap(), lambda: a.unwrap() - b, lambda: jnp.ones(2) + b + a):
+        with pytest.raises(DeviceError, match=r"(?i)(TFRT_CPU_|cpu:)0.*\.to_device"):
+            call()
+    assert (a + b.to_device(first)).unwrap().devices() == {first}
+    for result in (b + 1.0, np.ones(2, "float32") + b, b + np.ones(2, "float32")):
+        assert result.unwrap().devices() == {second}

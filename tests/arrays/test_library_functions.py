@@ -4,16 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from arrays.libraries import NAMES, library
 from supremum import Array, namespace
 from supremum.errors import OperandError
-
-
-@pytest.fixture(params=NAMES)
-def xp(request):
-    with library(request.param) as found:
-        yield found
-
 
 NAMED = """
 sum prod mean std var max min any all argmax argmin sort argsort cumulative_sum cumulative_prod flip nonzero

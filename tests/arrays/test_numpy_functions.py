@@ -25,78 +25,27 @@ from supremum.errors import ArgumentError, OperandError
 AMBIGUOUS = r"dtype must not be '..', which is u?int. here and u?int\d\d in NumPy"
 SQUARE = [[4.0, 1.0], [1.0, 3.0]]
 OTHER = [[1.0, 2.0], [3.0, 5.0]]
-# How to call each function, given NumPy and two matrices. Functions that are neither here nor in `TABLES` get the first
-# matrix only.
-CALLS = {
-    "sum": lambda np, a, b: np.sum(a, axis=0, keepdims=True),
-    "prod": lambda np, a, b: np.prod(a, 1),
-    "mean": lambda np, a, b: np.mean(a, axis=(0, 1)),
-    "std": lambda np, a, b: np.std(a, ddof=1),
-    "var": lambda np, a, b: np.var(a, axis=0, correction=1),
-    "argmax": lambda np, a, b: np.argmax(a, axis=1),
-    "argmin": lambda np, a, b: np.argmin(a, axis=1),
-    "cumsum": lambda np, a, b: np.cumsum(a, axis=1),
-    "cumprod": lambda np, a, b: np.cumprod(a, axis=1),
-    "cumulative_sum": lambda np, a, b: np.cumulative_sum(a, axis=1, include_initial=True),
-    "cumulative_prod": lambda np, a, b: np.cumulative_prod(a, axis=0),
-    "diff": lambda np, a, b: np.diff(a, n=1, prepend=b),
-    "imag": lambda np, a, b: np.imag(a.astype("complex64")),
-    "clip": lambda np, a, b: np.clip(a, 2, b),
-    "where": lambda np, a, b: np.where(a > 2, a, b),
-    "concatenate": lambda np, a, b: np.concatenate((a, b), 1),
-    "stack": lambda np, a, b: np.stack([a, b], axis=-1),
-    "unstack": lambda np, a, b: np.unstack(a, axis=1),
-    "expand_dims": lambda np, a, b: np.expand_dims(a, 1),
-    "broadcast_to": lambda np, a, b: np.broadcast_to(a, (3, 2, 2)),
-    "broadcast_arrays": lambda np, a, b: list(np.broadcast_arrays(a, b[0])),
-    "meshgrid": lambda np, a, b: list(np.meshgrid(a[0], b[1], indexing="ij")),
-    "moveaxis": lambda np, a, b: np.moveaxis(a, 0, 1),
-    "flip": lambda np, a, b: np.flip(a, axis=0),
-    "roll": lambda np, a, b: np.roll(a, 1, axis=1),
-    "repeat": lambda np, a, b: np.repeat(a, 2, axis=0),
-    "tril": lambda np, a, b: np.tril(a, -1),
-    "triu": lambda np, a, b: np.triu(a, k=1),
-    "take": lambda np, a, b: np.take(a, b[0].astype("int64") - 1, axis=1),
-    "take_along_axis": lambda np, a, b: np.take_along_axis(a, b[:1].astype("int64") - 1, axis=0),
-    "sort": lambda np, a, b: np.sort(a, axis=0),
-    "argsort": lambda np, a, b: np.argsort(a, axis=0, stable=True),
-    "searchsorted": lambda np, a, b: np.searchsorted(b[0], a[0], side="right"),
-    "isin": lambda np, a, b: np.isin(a, b, invert=True),
-    "astype": lambda np, a, b: np.astype(a, "float32"),
-    "zeros_like": lambda np, a, b: np.zeros_like(a, dtype="int8"),
-    "empty_like": lambda np, a, b: np.shape(np.empty_like(a)),
-    "full_like": lambda np, a, b: np.full_like(a, 3),
-    "matmul": lambda np, a, b: np.matmul(a, b),
-    "vecdot": lambda np, a, b: np.vecdot(a, b),
-    "tensordot": lambda np, a, b: np.tensordot(a, b, axes=1),
-    "result_type": lambda np, a, b: np.result_type(a, b),
-    "linalg.cholesky": lambda np, a, b: np.linalg.cholesky(a, upper=False),
-    "linalg.cross": lambda np, a, b: np.linalg.cross(np.stack([a[0], a[0], a[1]]).T, np.stack([b[0], b[1], b[0]]).T),
-    "linalg.diagonal": lambda np, a, b: np.linalg.diagonal(a, offset=1),
-    "linalg.matmul": lambda np, a, b: np.linalg.matmul(a, b),
-    "linalg.matrix_norm": lambda np, a, b: np.linalg.matrix_norm(a, ord=1),
-    "linalg.matrix_power": lambda np, a, b: np.linalg.matrix_power(a, 2),
-    "linalg.outer": lambda np, a, b: np.linalg.outer(a[0], b[0]),
-    "linalg.pinv": lambda np, a, b: np.linalg.pinv(a, rtol=1e-9),
-    "linalg.solve": lambda np, a, b: np.linalg.solve(a, b),
-    "linalg.svd": lambda np, a, b: list(np.linalg.svd(a, full_matrices=False)),
-    "linalg.tensordot": lambda np, a, b: np.linalg.tensordot(a, b, axes=1),
-    "linalg.trace": lambda np, a, b: np.linalg.trace(a, offset=1),
-    "linalg.vecdot": lambda np, a, b: np.linalg.vecdot(a, b),
-    "linalg.vector_norm": lambda np, a, b: np.linalg.vector_norm(a, axis=0, ord=1),
-    "fft.fft": lambda np, a, b: np.fft.fft(a, n=3, norm="ortho"),
-    "fft.irfft": lambda np, a, b: np.fft.irfft(a.astype("complex128")),
-    "fft.hfft": lambda np, a, b: np.fft.hfft(a.astype("complex128")),
-    "fft.irfftn": lambda np, a, b: np.fft.irfftn(a.astype("complex128")),
-    "transpose": lambda np, a, b: np.transpose(a, (1, 0)),
-    "squeeze": lambda np, a, b: np.squeeze(a[:1]),
-    "reshape": lambda np, a, b: np.reshape(a, -1),
-    "tile": lambda np, a, b: np.tile(a, (2, 1)),
-    "swapaxes": lambda np, a, b: np.swapaxes(a, 0, -1),
-    "dot": lambda np, a, b: np.dot(a, b[0]),
-    "inner": lambda np, a, b: np.inner(a, b),
-    "outer": lambda np, a, b: np.outer(a, b),
-}  # fmt: skip
+# How to call each function with two matrices; functions that are neither here nor in `TABLES` get the first one only.
+_CALLS = """
+np.sum(a,axis=0,keepdims=True) np.prod(a,1) np.mean(a,axis=(0,1)) np.std(a,ddof=1) np.var(a,axis=0,correction=1)
+np.argmax(a,axis=1) np.argmin(a,axis=1) np.cumsum(a,axis=1) np.cumprod(a,axis=1)
+np.cumulative_sum(a,axis=1,include_initial=True) np.cumulative_prod(a,axis=0) np.diff(a,n=1,prepend=b)
+np.imag(a.astype("complex64")) np.clip(a,2,b) np.where(a>2,a,b) np.concatenate((a,b),1) np.stack([a,b],axis=-1)
+np.unstack(a,axis=1) np.expand_dims(a,1) np.broadcast_to(a,(3,2,2)) np.broadcast_arrays(a,b[0])
+np.meshgrid(a[0],b[1],indexing="ij") np.moveaxis(b,0,1) np.flip(a,axis=0) np.roll(a,1,axis=1) np.repeat(a,2,axis=0)
+np.tril(a,-1) np.triu(a,k=1) np.take(a,b[0].astype("int64")-1,axis=1)
+np.take_along_axis(a,b[:1].astype("int64")-1,axis=0) np.sort(a,axis=0) np.argsort(a,axis=0,stable=True)
+np.searchsorted(b[0],a[0],side="right") np.isin(a,b,invert=True) np.astype(a,"float32") np.zeros_like(a,dtype="int8")
+np.empty_like(a).shape np.full_like(a,3) np.matmul(a,b) np.vecdot(a,b) np.tensordot(a,b,axes=1) np.result_type(a,b)
+np.linalg.cholesky(a,upper=False) np.linalg.cross(np.stack([a[0],a[0],a[1]]).T,np.stack([b[0],b[1],b[0]]).T)
+np.linalg.diagonal(a,offset=1) np.linalg.matmul(a,b) np.linalg.matrix_norm(a,ord=1) np.linalg.matrix_power(a,2)
+np.linalg.outer(a[0],b[0]) np.linalg.pinv(a,rtol=1e-9) np.linalg.solve(a,b) np.linalg.svd(a,full_matrices=False)
+np.linalg.tensordot(a,b,axes=1) np.linalg.trace(a,offset=1) np.linalg.vecdot(a,b)
+np.linalg.vector_norm(a,axis=0,ord=1) np.fft.fft(a,n=3,norm="ortho") np.fft.irfft(a.astype("complex128"))
+np.fft.hfft(a.astype("complex128")) np.fft.irfftn(a.astype("complex128")) np.transpose(b,(1,0)) np.squeeze(a[:1])
+np.reshape(a,-1) np.tile(a,(2,1)) np.swapaxes(b,0,-1) np.dot(a,b[0]) np.inner(a,b) np.outer(a,b)
+"""
+CALLS = {call[3 : call.index("(")]: call for call in _CALLS.split()}
 
 
 def _leaves(value):
@@ -108,12 +57,7 @@ def _called(name, make):
     if name in TABLES:
         return TABLES[name][0](np, make, np.int64 if name == "bincount" else np.float64)
     a, b = make(np.array(SQUARE)), make(np.array(OTHER))
-    if name in CALLS:
-        return CALLS[name](np, a, b)
-    found = np
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found(a)
+    return eval(CALLS.get(name, f"np.{name}(a)"), {"np": np, "a": a, "b": b})
 
 
 @pytest.fixture(params=NAMES)
@@ -166,7 +110,7 @@ def test_routed_functions_run_on_jax_without_x64():
         ours = [xp.asarray(each, dtype="float32") for each in (SQUARE, OTHER)]
         plain = [np.array(each, "float32") for each in (SQUARE, OTHER)]
         for name in CALLS.keys() - {*WIDE}:
-            found, wanted = _leaves(CALLS[name](np, *ours)), _leaves(CALLS[name](np, *plain))
+            found, wanted = (_leaves(eval(CALLS[name], {"np": np, "a": a, "b": b})) for a, b in (ours, plain))
             if name == "linalg.svd":
                 found, wanted = ([abs(each) for each in leaves] for leaves in (found, wanted))
             for one, other in zip(found, wanted, strict=True):

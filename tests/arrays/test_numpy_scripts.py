@@ -78,7 +78,5 @@ def test_a_script_of_every_kind_runs_under_the_rules_of_numpy():
     with library("numpy") as xp:
         for name in SCRIPTS:
             _check(name, "numpy", xp)
-    assert {name: len(refused) for name, refused in REFUSED.items()} == {
-        "statistics_of_samples": 0, "n_body": 9, "image_filter": 8,
-    }  # fmt: skip
+    assert all(len(refused) < len(rule_names()) / 2 for refused in REFUSED.values())
     assert all(refused.keys() <= {*rule_names()} for refused in REFUSED.values())

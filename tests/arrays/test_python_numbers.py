@@ -10,10 +10,9 @@ import pytest
 
 from optional_packages import import_or_skip
 from slowly import for_each, mostly_slow
-from supremum import PromotionError, explain, get_rules, use_rules
+from supremum import PromotionError, explain, use_rules
 from supremum.arrays import asarray, ops
 from supremum.arrays.wrapped import wrap
-from supremum.operands import as_operand
 
 torch = import_or_skip("torch")
 COMPARISONS = {
@@ -163,27 +162,6 @@ def test_numpy_and_jax_rules_round_the_number_first_on_torch():
                 ours = ops.FUNCTIONS[name](wrap(torch.asarray(plain)), number)
                 theirs = ops.FUNCTIONS[name](asarray(plain), number)
                 np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs), f"{rules} {name} {number}")
-
-
-def test_weak_arrays_promote_as_in_the_operators_of_jax():
-    """`jnp.result_type` gives the default dtype for weak operands, but JAX's operators do not compute in it."""
-    names = ("int8", "uint8", "int32", "int64", "bfloat16", "float16", "float32", "float64")
-    differing = 0
-    with jax.enable_x64(True):
-        weak = {"int": 1, "float": 1.0}
-        every = [jax.lax.full_like(jnp.ones(2, name), 1) for name in names]
-        # Weak arrays in a narrow dtype, as a cast that keeps the weak flag gives them.
-        for name in names:
-            number = weak["int" if "int" in name else "float"]
-            every.append(jax.eval_shape(lambda x=number: jnp.asarray(x)).update(dtype=np.dtype(jnp.dtype(name))))
-        for a, b in itertools.product(every, repeat=2):
-            theirs = jax.eval_shape(lambda x, y: x + y, a, b)
-            for operation in (None, "add"):
-                seen = tuple(map(as_operand, (a, b)))
-                decision = get_rules("jax-x64").decide(operation, seen)
-                assert (decision.dtype, decision.weak) == (theirs.dtype, theirs.weak_type), (a, b)
-            differing += jnp.result_type(a, b) != theirs.dtype
-    assert differing == 52
 
 
 def test_logical_functions_under_the_rules_of_mlx_read_each_number_by_itself():

@@ -184,8 +184,7 @@ def test_deep_copies_share_no_memory():
     array = wrap(np.ones(2, "float32"))
     deep, shallow = copy.deepcopy(array), copy.copy(array)
     array[0] = 5
-    assert deep.tolist() == [1.0, 1.0]
-    assert shallow.tolist() == [5.0, 1.0]
+    assert (deep.tolist(), shallow.tolist()) == ([1.0, 1.0], [5.0, 1.0])
 
 
 MADE_BEFORE_JAX = """

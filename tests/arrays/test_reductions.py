@@ -109,21 +109,6 @@ def test_dtype_argument_overrides_the_rules(library):
             assert xp.sum(xp.asarray([True]), dtype="int32").dtype == np.int32  # TensorFlow refuses to sum bools
 
 
-def test_64_bit_dtype_argument_is_refused_on_jax_whenever_x64_is_off():
-    with use_rules("jax-x64"):
-        array = supremum.asarray(jnp.ones(3, "int8"))
-        for x64 in (False, True, False):
-            with jax.enable_x64(x64):
-                if x64:
-                    assert array.sum(dtype="int64").dtype == np.int64
-                    continue
-                with pytest.raises(
-                    RuntimeDtypeError, match=r"not have int64 while its x64 is off; .* at most 32 bits$"
-                ):
-                    array.sum(dtype="int64")
-                assert array.sum(dtype="int32").dtype == np.int32
-
-
 def test_sums_of_float16_are_accumulated_as_the_rules_decide():
     halves = np.array([2048, 1, -2048], "float16")
     for library, rules in itertools.product(("numpy", "jax"), ("jax-x32", "numpy", "torch")):

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from optional_packages import import_or_skip
+from slowly import slow
 from supremum import PromotionError, use_rules
 from supremum.arrays import Array, ComputationError, InPlaceError, RuntimeDtypeError, asarray
 from supremum.errors import ArgumentError, OperandError, SupremumError
@@ -103,32 +104,21 @@ def _made(dtype, values=((0, 1, 2), (2, 1, 1))):
     return torch.tensor(values).to(dtype)
 
 
-@pytest.mark.slow
-def test_functions_of_one_array_give_the_results_of_torch():
+@pytest.mark.parametrize(
+    ("calls", "pairs", "least"),
+    [
+        (OF_ONE[::4] + OF_TWO[::4], [(torch.int8, torch.int8), (torch.float16, torch.float16)], 40),
+        slow(OF_ONE, [(dtype, dtype) for dtype in DTYPES], 600),
+        slow(OF_TWO, [*itertools.product(DTYPES, DTYPES)], 3000),
+    ],
+    ids=["few", "one array", "two arrays"],
+)
+def test_functions_give_the_results_of_torch(calls, pairs, least):
     with use_rules("torch"):
-        different, compared = _differences(OF_ONE, [(_made(dtype), _made(dtype)) for dtype in DTYPES])
-    assert different == []
-    assert compared > 600
-
-
-@pytest.mark.parametrize("dtype", [torch.int8, torch.float16], ids=str)
-def test_functions_give_the_results_of_torch_in_one_dtype(dtype):
-    with use_rules("torch"):
-        different, compared = _differences(OF_ONE[::4] + OF_TWO[::4], [(_made(dtype), _made(dtype))])
-    assert different == []
-    assert compared > 20
-
-
-@pytest.mark.slow
-def test_functions_of_two_arrays_give_the_results_of_torch():
-    pairs = [(_made(a), _made(b, ((1, 1, 0), (2, 0, 1)))) for a, b in itertools.product(DTYPES, DTYPES)]
-    with use_rules("torch"):
-        different, compared = _differences(OF_TWO, pairs)
-    refused = {'F.l1_loss(x,y,reduction="sum")': set(DTYPES[1:6])}  # PyTorch has no mean of integers
-    wrong = [each for each in different if {*each[1:3]} - refused.get(each[0], set())]
-    assert wrong == []
-    assert {each[0] for each in different} == {*refused}
-    assert compared > 3000
+        different, compared = _differences(calls, [(_made(a), _made(b, ((1, 1, 0), (2, 0, 1)))) for a, b in pairs])
+    # PyTorch has no mean of integers.
+    assert [each for each in different if "l1_loss" not in each[0] or {*each[1:3]} - {*DTYPES[1:6]}] == []
+    assert compared > least
 
 
 ALPHAS = (1, 2, 0.5, True)

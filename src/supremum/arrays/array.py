@@ -36,6 +36,7 @@ from supremum.decisions import PromotionError
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import argument_dtype, as_format
 from supremum.rules import SCOPE, UNWRAPPED, Runtime
+from supremum.typing import DTypeLike, SupportsArray
 
 
 def _in_place(name: str) -> Callable[[Any, Any], Any]:
@@ -131,7 +132,7 @@ class Array(_Base):
     # NumPy's arrays and their subclasses defer to an operand with a higher priority.
     __array_priority__ = 1000
 
-    def __init__(self, raw: Any) -> None:
+    def __init__(self, raw: SupportsArray) -> None:
         register_as_pytree()
         super().__init__(*raw_and_key(raw))
 
@@ -199,7 +200,7 @@ class Array(_Base):
 
     # Conversions
 
-    def astype(self, dtype: Any, *, copy: bool = True) -> Array:
+    def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Array:
         """A strong copy in another dtype. The rules never refuse an explicit cast.
 
         Args:
@@ -216,7 +217,7 @@ class Array(_Base):
             return self
         return _astype(self, dtype, copy=copy)
 
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
+    def to_device(self, device: object, /, *, stream: object = None) -> Array:
         """A copy on another device.
 
         Args:
@@ -360,7 +361,7 @@ class Array(_Base):
         """A copy of the elements in one dimension."""
         return self.reshape(-1, copy=True)
 
-    def transpose(self, *axes: Any) -> Array:
+    def transpose(self, *axes: int | Sequence[int]) -> Array:
         """The array with its dimensions in another order.
 
         Args:
@@ -368,7 +369,7 @@ class Array(_Base):
         """
         return _permute_dims(self, _as_tuple(axes) or (*range(self.ndim - 1, -1, -1),))
 
-    def reshape(self, *shape: Any, copy: bool | None = None) -> Array:
+    def reshape(self, *shape: int | Sequence[int], copy: bool | None = None) -> Array:
         """The same elements in another shape.
 
         Args:

@@ -32,6 +32,7 @@ from supremum.formats import DType, Format, as_format
 from supremum.number_conversion import fits
 from supremum.operations import ASSIGN, OPERATIONS
 from supremum.rules import FOLLOWING, RuleSet, RulesLike, Storing, get_rules
+from supremum.typing import ArrayLike, SupportsArray
 
 
 def assign_result(array: WrappedArray, result: WrappedArray, name: str, inputs: Sequence[Any]) -> WrappedArray:
@@ -58,7 +59,7 @@ def assign_result(array: WrappedArray, result: WrappedArray, name: str, inputs: 
 
 def stored(
     array: WrappedArray, result: WrappedArray, name: str, inputs: Sequence[Any], storing: Storing | None = None
-) -> Raw:
+) -> Any:
     """The result of an operation, in the form in which an array stores it.
 
     Args:
@@ -111,7 +112,9 @@ def refused_in_place(
         raise
 
 
-def write_result(out: Any, function: str, name: str, inputs: Sequence[Any], compute: Callable[[], Any]) -> Any:
+def write_result(
+    out: SupportsArray, function: str, name: str, inputs: Sequence[Any], compute: Callable[[], Any]
+) -> Any:
     """Write the result of a function into an array, and return the array as it was given.
 
     Args:
@@ -222,7 +225,7 @@ value_to_store: Callable[..., Any] = _Store(None).call
 kept_value: Callable[..., Any] = _Store(Storing.KEPT).call
 
 
-def change_elements(array: WrappedArray, name: str, value: Any, change: Callable[[Raw, Raw], Raw]) -> Raw:
+def change_elements(array: WrappedArray, name: str, value: ArrayLike, change: Callable[[Raw, Raw], Raw]) -> Raw:
     """An array after an operation on some elements and a value, in the dtype of the array.
 
     Args:
@@ -236,9 +239,10 @@ def change_elements(array: WrappedArray, name: str, value: Any, change: Callable
         LibraryError: for an array of a different library.
     """
     raw, key = _key_of_value(array, value)
-    value, backend = raw if key.backend is None else value, array.backend
+    backend = array.backend
     own = array_key(backend, array.dtype, False, array.key.zero_d, array.key.device)  # the dtype stays, weak or not
-    decision = _raise_if_refused(_decide_storing(array, name, (array, value), None, own))
+    operands = (array, raw if key.backend is None else value)
+    decision = _raise_if_refused(_decide_storing(array, name, operands, None, own))
     computed = decision.verdict.compute[1]
     # Operations on bools depend only on whether values are zero.
     if as_format(computed).category != "bool" and not _is_in_range(key, raw, as_format(computed)):
@@ -246,7 +250,7 @@ def change_elements(array: WrappedArray, name: str, value: Any, change: Callable
     if key.backend is backend:
         given = backend.astype(raw, computed, copy=False)
     else:
-        host = caster_of(computed)(value) if key.backend is None else NUMPY.astype(raw, computed)
+        host = caster_of(computed)(raw) if key.backend is None else NUMPY.astype(raw, computed)
         given = backend.asarray(host, device=array.device)
     result = change(backend.astype(array.unwrap(), decision.verdict.compute[0], copy=False), given)
     return _cast(array.dtype, result, backend, decision, _rules_of(array))
@@ -256,7 +260,7 @@ def _rules_of(array: WrappedArray) -> RuleSet:
     return get_rules(in_jax=array.backend.in_jax)
 
 
-def check_fits(array: WrappedArray, name: str, value: Any) -> None:
+def check_fits(array: WrappedArray, name: str, value: ArrayLike) -> None:
     """Raise if a value is out of range of the dtype of an array, even if operators would wrap it around.
 
     The value is a Python number, or an array of a wider dtype that the rules convert to this one, as 0-d arrays under
@@ -279,7 +283,7 @@ def check_fits(array: WrappedArray, name: str, value: Any) -> None:
         raise InPlaceError(_refuse_values(decision, f"b is out of range of {row}, and the array keeps its dtype"))
 
 
-def _is_in_range(key: Key, raw: Raw, row: Format) -> bool:
+def _is_in_range(key: Key, raw: Any, row: Format) -> bool:
     """Whether a Python number or all values of an array are in range; True for values that JAX traces."""
     if key.backend is None:
         return fits(raw, row)

@@ -45,8 +45,8 @@ class computation_errors:  # noqa: N801 (a context manager)
         options: its arguments by name.
     """
 
-    def __init__(self, name: str, backend: Backend, /, *operands: Any, **options: Any) -> None:
-        self.given: tuple[str, Backend, tuple[Any, ...], dict[str, Any]] = name, backend, operands, options
+    def __init__(self, name: str, backend: Backend, /, *operands: object, **options: object) -> None:
+        self.given: tuple[str, Backend, tuple[object, ...], dict[str, object]] = name, backend, operands, options
 
     def __enter__(self) -> None: ...
 

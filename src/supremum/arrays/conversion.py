@@ -16,9 +16,13 @@ from supremum.errors import OperandError
 from supremum.formats import CATEGORIES, FORMATS, DType, argument_dtype, as_format
 from supremum.operands import TYPE_OF_CATEGORY, as_operand
 from supremum.rules import SCOPE, RuleSet, get_rules
+from supremum.typing import ArrayLike, DTypeLike, Scalar
 
 
-def convert(data: Any, dtype: Any = None, *, library: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+def convert(
+    data: ArrayLike, dtype: DTypeLike | None = None, *, library: str | Backend | None = None, device: object = None,
+    copy: bool | None = None,
+) -> Any:  # fmt: skip
     """An `Array` of a library made from anything that holds numbers, with the arguments of `asarray`.
 
     Raises:
@@ -57,7 +61,9 @@ def of_list(data: list[Any]) -> Any:
     return array
 
 
-def _convert_data(data: Any, dtype: Any, library: Any, device: Any, copy: bool | None) -> Any:
+def _convert_data(
+    data: ArrayLike, dtype: DTypeLike | None, library: str | Backend | None, device: object, copy: bool | None
+) -> Any:
     """`convert` of anything."""
     target = None if dtype is None else argument_dtype(dtype)
     if copy is not None:
@@ -77,7 +83,7 @@ def _convert_data(data: Any, dtype: Any, library: Any, device: Any, copy: bool |
         if weak:  # a weak array takes the default dtype, which may differ in the new library
             host = narrowed(default_dtype(backend, as_operand(host).category), host)
         raw = backend.asarray(host, target, device, copy)
-    if weak and backend.has_weak_arrays:
+    if weak and backend.in_jax:
         raw = backend.astype(raw, backend.key_of(raw).operand.format.dtype, weak=True)
     return new_array(*backend.with_key(raw, weak))
 
@@ -152,14 +158,14 @@ def default_dtype(backend: Backend, category: str) -> DType:
     return dtype
 
 
-def default_of(number: Any, rules: RuleSet) -> tuple[DType, bool]:
+def default_of(number: Scalar | str, rules: RuleSet) -> tuple[DType, bool]:
     """The default dtype of a Python number or of a category of numbers, and whether it is weak.
 
     Args:
         number: the number, or the category.
         rules: the rules that decide.
     """
-    operand = as_operand(number if type(number) in NUMBERS else TYPE_OF_CATEGORY[number])
+    operand = as_operand(TYPE_OF_CATEGORY[number] if isinstance(number, str) else number)
     decision = rules.decide(None, (operand,))
     if decision.result is not None:
         return decision.result.dtype, decision.result.weak

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from supremum.arrays.array import Array
 from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import backend_named, backend_of
@@ -12,11 +10,13 @@ from supremum.arrays.conversion import convert
 from supremum.arrays.namespaces import Namespace, namespace_of
 from supremum.arrays.wrapped import unwrapped
 from supremum.errors import SupremumError
+from supremum.typing import ArrayLike, DTypeLike
 
 
 def asarray(
-    data: Any, dtype: Any = None, *, library: Any = None, device: Any = None, copy: bool | None = None
-) -> Array:
+    data: ArrayLike, dtype: DTypeLike | None = None, *, library: str | None = None, device: object = None,
+    copy: bool | None = None,
+) -> Array:  # fmt: skip
     """An `Array` made from anything that holds numbers.
 
     Args:
@@ -57,7 +57,7 @@ def asarray(
         raise
 
 
-def namespace(library: Any, *, api_version: str | None = None) -> Namespace:
+def namespace(library: str, *, api_version: str | None = None) -> Namespace:
     """The functions of the Python array API standard for one library, under the rules in force.
 
     Functions that combine arrays decide by the rules. The others are the library's own, through `array-api-compat` if

@@ -12,6 +12,7 @@ from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Raw
 from supremum.arrays.conversion import convert
 from supremum.arrays.wrapped import NUMBERS, WrappedArray, new_array, unwrapped
+from supremum.typing import ArrayLike
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -44,7 +45,7 @@ def _update(operation: str, what: str) -> Callable[..., Any]:
     """
     name = UPDATES[operation]
 
-    def method(self: Changes, value: Any, **options: Any) -> Any:
+    def method(self: Changes, value: ArrayLike, **options: object) -> Any:
         update = partial(self._update_raw, name, options=options)  # pyright: ignore[reportPrivateUsage]
         return self._change(name, (value,), options, lambda: change_elements(self.array, operation, value, update))  # pyright: ignore[reportPrivateUsage]
 
@@ -64,11 +65,11 @@ class Changes:
     array: WrappedArray
     index: Any
 
-    def get(self, **options: Any) -> Any:
+    def get(self, **options: object) -> Any:
         """The elements; options as for JAX's own method."""
         return self._change("get", (), options, lambda: self.array.unwrap().at[self.index].get(**options))
 
-    def set(self, value: Any, **options: Any) -> Any:
+    def set(self, value: ArrayLike, **options: object) -> Any:
         """A copy with other elements."""
         accepted = value_to_store(self.array, value)
         update = partial(self._update_raw, "set", self.array.unwrap(), accepted, options)
@@ -82,7 +83,7 @@ class Changes:
     min: ClassVar[Callable[..., Any]] = _update("minimum", "A copy with the smaller of element and value.")
     max: ClassVar[Callable[..., Any]] = _update("maximum", "A copy with the larger of element and value.")
 
-    def apply(self, function: Callable[[Any], Any], **options: Any) -> Any:
+    def apply(self, function: Callable[[Any], Any], **options: object) -> Any:
         """A copy with the results of a function of the elements.
 
         Args:
@@ -111,11 +112,11 @@ class Changes:
             "apply", (), options, lambda: array.unwrap().at[self.index].apply(apply_to_element, **options)
         )
 
-    def _update_raw(self, name: str, raw: Raw, value: Raw, options: dict[str, Any]) -> Raw:
+    def _update_raw(self, name: str, raw: Raw, value: Raw, options: dict[str, object]) -> Raw:
         backend: Any = self.array.backend
         return backend.update(raw, self.index, name, value, options)
 
-    def _change(self, name: str, values: tuple[Any, ...], options: dict[str, Any], change: Callable[[], Raw]) -> Any:
+    def _change(self, name: str, values: tuple[Any, ...], options: dict[str, object], change: Callable[[], Raw]) -> Any:
         """The copy that a function makes with JAX's own `at`; JAX's errors become `ComputationError`."""
         array = self.array
         with computation_errors(f"at[...].{name}", array.backend, array, self.index, *values, **options):

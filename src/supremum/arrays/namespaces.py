@@ -17,11 +17,11 @@ from supremum.arrays.backends import Backend, backend_named
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.calls import Function
 from supremum.arrays.functions import elementwise
-from supremum.arrays.functions.compositions import COMPOSED_FUNCTIONS, COMPOSED_LINALG_FUNCTIONS
-from supremum.arrays.functions.creation import CREATION_FFT_FUNCTIONS, CREATION_FUNCTIONS
+from supremum.arrays.functions.compositions import COMPOSED_FUNCTIONS
+from supremum.arrays.functions.creation import CREATION_FUNCTIONS
 from supremum.arrays.functions.inspection import INSPECTION_FUNCTIONS
 from supremum.arrays.functions.losses import LOSSES
-from supremum.arrays.functions.promoting import PROMOTING_FUNCTIONS, PROMOTING_LINALG_FUNCTIONS
+from supremum.arrays.functions.promoting import PROMOTING_FUNCTIONS
 from supremum.arrays.functions.reductions import REDUCTION_FUNCTIONS
 from supremum.arrays.functions.statistics import STATISTICS
 from supremum.arrays.functions.sums_of_products import SUMS_OF_PRODUCTS
@@ -31,24 +31,15 @@ from supremum.formats import FORMATS
 
 _ELEMENTWISE = {name: function for name, function in elementwise.FUNCTIONS.items() if name not in LOSSES}
 _DTYPES = {row.name: row.dtype for row in FORMATS}
-_OWN: dict[str, Mapping[str, Function | Callable[..., Any]]] = {
-    "": {
-        **_ELEMENTWISE, **PROMOTING_FUNCTIONS, **SUMS_OF_PRODUCTS, **REDUCTION_FUNCTIONS, **CREATION_FUNCTIONS,
-        **INSPECTION_FUNCTIONS,
-    },
-    "linalg": PROMOTING_LINALG_FUNCTIONS,
-    "fft": CREATION_FFT_FUNCTIONS,
+_OURS: Mapping[str, Function | Callable[..., Any]] = {
+    **_ELEMENTWISE, **PROMOTING_FUNCTIONS, **SUMS_OF_PRODUCTS, **REDUCTION_FUNCTIONS, **CREATION_FUNCTIONS,
+    **INSPECTION_FUNCTIONS, **COMPOSED_FUNCTIONS, **STATISTICS,
 }  # fmt: skip
-_COMPOSED: dict[str, Mapping[str, Callable[..., Any]]] = {
-    "": {**COMPOSED_FUNCTIONS, **STATISTICS},
-    "linalg": COMPOSED_LINALG_FUNCTIONS,
-    "fft": {},
-}
 _STANDARD = {"": FUNCTIONS, "linalg": LINALG, "fft": FFT}
 _MISSING = object()
 
 
-def namespace_of(library: Any, api_version: str | None = None) -> Namespace:
+def namespace_of(library: str | Backend, api_version: str | None = None) -> Namespace:
     """The namespace of a library; always the same one.
 
     Args:
@@ -82,7 +73,7 @@ class Namespace(ModuleType):
     def __init__(self, backend: Backend, part: str = "") -> None:
         super().__init__(f"supremum.arrays.{backend.name}{'.' if part else ''}{part}")
         self.__doc__ = f"The Python array API standard {VERSION} under the rules in force, on {backend.name}."
-        self._backend = backend
+        self.backend: Backend = backend
         self._part = part
         if not part:
             self.__array_api_version__ = VERSION
@@ -98,16 +89,15 @@ class Namespace(ModuleType):
 
     def _find(self, name: str) -> Any:
         """The object with a name, from our tables or else from the library; `_MISSING` if there is none."""
-        backend, part = self._backend, self._part
-        own = _OWN[part].get(name)
-        if own is not None:
-            return own.within(backend).call if isinstance(own, Function) else _bound(backend, backend, name, own)
-        if (composed := _COMPOSED[part].get(name)) is not None:
-            return _bound(backend, namespace_in(backend), name, composed)
+        backend, part = self.backend, self._part
+        full_name = f"{part}.{name}" if part else name
+        ours = _OURS.get(full_name)
+        if ours is not None:
+            return ours.within(backend).call if isinstance(ours, Function) else _bound(backend, name, ours)
         if name.startswith("_"):
             return _MISSING
         if not part:
-            if name in _OWN:
+            if name in _STANDARD:
                 return Namespace(backend, name)
             if name in CONSTANTS:
                 return getattr(np, name)
@@ -116,23 +106,23 @@ class Namespace(ModuleType):
         function = getattr(getattr(backend.xp, part) if part else backend.xp, name, None)
         if not callable(function) or isinstance(function, type):
             return _MISSING
-        full_name = f"{part}.{name}" if part else name
         return PassThroughFunction(full_name, function, standard=name in _STANDARD[part]).within(backend).call
 
     def __dir__(self) -> list[str]:
-        names = {*_STANDARD[self._part], *_OWN[self._part], *_COMPOSED[self._part]}
+        parts = (name.rpartition(".") for name in _OURS)
+        names = {*_STANDARD[self._part], *(name for part, _, name in parts if part == self._part)}
         if not self._part:
-            dtypes = {name for name in _DTYPES if _names_dtype(self._backend, name)}
+            dtypes = {name for name in _DTYPES if _names_dtype(self.backend, name)}
             names |= {*CONSTANTS, *dtypes, "linalg", "fft", "__array_api_version__", "__name__"}
         return sorted(names)
 
     def __repr__(self) -> str:
-        return f"<namespace {self._backend.name!r} of supremum{f', {self._part}' if self._part else ''}>"
+        return f"<namespace {self.backend.name!r} of supremum{f', {self._part}' if self._part else ''}>"
 
     def __reduce__(self) -> Any:
         if self._part:
-            return getattr, (namespace_of(self._backend), self._part)
-        return namespace_of, (self._backend.name,)
+            return getattr, (namespace_of(self.backend), self._part)
+        return namespace_of, (self.backend.name,)
 
 
 def _names_dtype(backend: Backend, name: str) -> bool:
@@ -140,13 +130,14 @@ def _names_dtype(backend: Backend, name: str) -> bool:
     return backend is NUMPY or hasattr(backend.xp, name)
 
 
-def _bound(backend: Backend, first: Any, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function with its first argument, which is the library or the namespace."""
+def _bound(backend: Backend, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with its first argument, the namespace."""
+    xp = namespace_in(backend)
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         try:
-            return function(first, *args, **options)
+            return function(xp, *args, **options)
         except Exception as error:
             raise_computation_error(name, backend, args, options, error)
             raise

@@ -6,7 +6,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeAlias, cast
+from types import ModuleType
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from supremum.arrays.wrapped import WrappedArray, wrap
 from supremum.errors import OperandError
 from supremum.formats import argument_dtype, as_format
 from supremum.rules import RulesLike
+from supremum.typing import ArrayLike
 
 
 class Route(NamedTuple):
@@ -51,7 +53,7 @@ def rank(a: Any) -> int:
     return len(a.shape) if isinstance(a, WrappedArray) else np.ndim(a)  # `np.ndim` of an array comes back here
 
 
-def dot(xp: Any, a: Any, b: Any, axis: int = -2) -> Call:
+def dot(xp: ModuleType, a: ArrayLike, b: ArrayLike, axis: int = -2) -> Call:
     """The sum of products over the last dimension of the first array and one of the second."""
     ranks = rank(a), rank(b)
     if 0 in ranks:
@@ -61,7 +63,7 @@ def dot(xp: Any, a: Any, b: Any, axis: int = -2) -> Call:
     return partial(xp.tensordot, a, b, axes=((ranks[0] - 1,), (max(ranks[1] + axis, 0),)))
 
 
-def _transpose(xp: Any, a: Any, axes: Any = None) -> Call:
+def _transpose(xp: ModuleType, a: Any, axes: Any = None) -> Call:
     return partial(xp.permute_dims, a, (*range(rank(a) - 1, -1, -1),) if axes is None else tuple(axes))
 
 
@@ -73,7 +75,7 @@ def _along(name: str, axis: int | None) -> Callable[..., Call]:
         axis: NumPy's default.
     """
 
-    def along(xp: Any, a: Any, *args: Any, axis: Any = axis, **options: Any) -> Call:
+    def along(xp: ModuleType, a: Any, *args: Any, axis: Any = axis, **options: Any) -> Call:
         is_flat = axis is None and rank(a) != 1
         array = xp.reshape(a, (-1,)) if is_flat else a
         return partial(getattr(xp, name), array, *args, axis=0 if axis is None else axis, **options)
@@ -81,7 +83,7 @@ def _along(name: str, axis: int | None) -> Callable[..., Call]:
     return along
 
 
-def _whole_numbers(xp: Any, value: Any) -> Any:
+def _whole_numbers(xp: ModuleType, value: Any) -> Any:
     """A list of positions or lengths as an array, which not all libraries make themselves."""
     if not isinstance(value, (list, tuple)):
         return value
@@ -95,12 +97,12 @@ def _round_arguments(x: Any, /, decimals: int = 0) -> Arguments:
 _ROUND = PromotingFunction("round", _round_arguments, by_name("round", decimals=0))
 
 
-def round_decimals(_: Any, a: Any, decimals: int = 0) -> Call:
+def round_decimals(_: ModuleType, a: ArrayLike, decimals: int = 0) -> Call:
     """Elements rounded to a number of decimals, in the dtype that the rules decide for `round`."""
     return partial(_ROUND.call, a, decimals)
 
 
-def _at_least(count: int, xp: Any, *arrays: Any) -> Call:
+def _at_least(count: int, xp: ModuleType, *arrays: ArrayLike) -> Call:
     """Arrays with at least a number of dimensions: a tuple, or the only one."""
     reshaped = [with_dimensions(xp, each, count) for each in arrays]
     return partial(lambda: reshaped[0] if len(reshaped) == 1 else (*reshaped,))
@@ -110,7 +112,7 @@ def _is_complex(a: Any, *, wanted: bool) -> Call:
     return partial(lambda: (as_format(wrap(a).dtype).category == "complex") == wanted)
 
 
-def swapaxes(xp: Any, a: Any, axis1: int, axis2: int) -> Call:
+def swapaxes(xp: ModuleType, a: ArrayLike, axis1: int, axis2: int) -> Call:
     """An array with two dimensions exchanged."""
     order = list(range(rank(a)))
     order[axis1], order[axis2] = order[axis2], order[axis1]
@@ -227,14 +229,11 @@ _COMPOSED: dict[str, Callable[..., Call]] = {
     "take": lambda xp, a, indices, axis=None: _along("take", None)(xp, a, _whole_numbers(xp, indices), axis=axis),
     "tile": lambda xp, a, reps: partial(xp.tile, a, _lengths(reps)),
     "transpose": _transpose,
-    "where": lambda xp, condition, *values: (
-        partial(xp.where, condition, *values) if values else partial(xp.nonzero, condition)
-    ),
 }
 # Those of them whose calls do not depend on how many dimensions an array has, if it has any.
-_OF_ANY_RANK = ("around", "copy", "dot", "ravel", "reshape", "round", "where")
+_OF_ANY_RANK = ("around", "copy", "dot", "ravel", "reshape", "round")
 # Those of them with operands that may be numbers.
-_PROMOTING = ("dot", "inner", "where")
+_PROMOTING = ("dot", "inner")
 
 
 def _names(text: str) -> dict[str, str]:
@@ -441,11 +440,11 @@ def name_of(function: Callable[..., Any]) -> str:
     return ".".join([*module.split(".")[1:], getattr(function, "__name__", str(function))])
 
 
-def is_left(value: Any, default: Any) -> bool:
+def is_left(value: object, default: object) -> bool:
     """Whether an option of a function of NumPy has its default value."""
     if value is default or value is _NO_VALUE:
         return True
-    kind = cast("type[object]", type(value))
+    kind = type(value)
     return kind in (bool, int, float, str) and kind is type(default) and value == default
 
 

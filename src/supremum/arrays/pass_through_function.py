@@ -19,9 +19,10 @@ from supremum.errors import OperandError, listed, shown
 from supremum.fix import letter
 from supremum.formats import argument_dtype, as_format
 from supremum.rules import RulesLike
+from supremum.typing import DTypeLike
 
 
-def native(backend: Backend, dtype: Any) -> Any:
+def native(backend: Backend, dtype: DTypeLike | None) -> Any:
     """A library's own object for a dtype; None for None.
 
     Raises:

@@ -35,17 +35,18 @@ from supremum.number_conversion import Steps
 from supremum.operands import Operand
 from supremum.operations import Family, Operation, as_operation
 from supremum.rules import FOLLOWING, SCOPE, RuleSet, RulesLike, Watcher, get_rules, question
+from supremum.typing import ArrayLike
 
 Arguments: TypeAlias = tuple[Sequence[Any], Mapping[str, Any]]
 """The operands of a call, and its checked options."""
 
 
-def one_operand(x: Any, /) -> Arguments:
+def one_operand(x: ArrayLike, /) -> Arguments:
     """The arguments of a function of one operand."""
     return (x,), {}
 
 
-def two_operands(x1: Any, x2: Any, /) -> Arguments:
+def two_operands(x1: ArrayLike, x2: ArrayLike, /) -> Arguments:
     """The arguments of a function of two operands."""
     return (x1, x2), {}
 
@@ -223,7 +224,7 @@ class PromotingFunction(Function):
         )  # fmt: skip
 
 
-def by_name(name: str, **defaults: Any) -> Build:
+def by_name(name: str, **defaults: object) -> Build:
     """Make the library's function with a name of the standard, with the options of the plan."""
 
     def build(backend: Backend, plan: Plan) -> Callable[..., Raw]:

@@ -42,6 +42,6 @@ def _flatten(array: WrappedArray) -> tuple[tuple[Any], bool]:
     """
     raw = array.unwrap()
     backend = backend_of(raw)
-    if backend is None or backend.has_weak_arrays or not array.weak_type:
+    if backend is None or backend.in_jax or not array.weak_type:
         return (raw,), False
     return ((raw,), True) if backend.name != "numpy" else ((convert(array, library="jax").unwrap(),), False)

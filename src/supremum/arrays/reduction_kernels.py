@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeAlias
 
 from numpy.lib.array_utils import normalize_axis_tuple
 
@@ -14,6 +15,10 @@ from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.backends.kernels import reduces_alike
 from supremum.formats import as_format
 from supremum.operations import as_operation
+from supremum.typing import SupportsArray
+
+Axes: TypeAlias = "int | Sequence[int] | None"
+"""The dimensions of a reduction; None for all."""
 
 # Functions with an argument for the dtype to accumulate in; the others accumulate in the dtype of their argument.
 _SUMS = ("sum", "prod", "cumulative_sum", "cumulative_prod")
@@ -49,7 +54,7 @@ def _sum_and_count(
     return total, prod(x.shape) // max(1, prod(total.shape))
 
 
-def _mean_of_integers(backend: Backend, sums: Callable[[Raw], tuple[Raw, int]], x: Raw) -> Raw:
+def _mean_of_integers(backend: Backend, sums: Callable[[Raw], tuple[Any, int]], x: Raw) -> Raw:
     """The mean of integers, rounded towards zero as in C."""
     xp, (total, length) = backend.xp, sums(x)
     count = max(1, length)
@@ -58,7 +63,7 @@ def _mean_of_integers(backend: Backend, sums: Callable[[Raw], tuple[Raw, int]], 
     return xp.where(is_cut, quotient + 1, quotient)
 
 
-def _float_mean_of_integers(backend: Backend, sums: Callable[[Raw], tuple[Raw, int]], dtype: Any, x: Raw) -> Raw:
+def _float_mean_of_integers(backend: Backend, sums: Callable[[Raw], tuple[Any, int]], dtype: Any, x: Raw) -> Raw:
     """The mean of integers that are added as integers and divided as floats."""
     total, count = sums(x)
     return backend.xp.astype(total, dtype) / count
@@ -116,7 +121,7 @@ def _plan_of(name: str, plan: Plan) -> Plan:
     return replace(plan, operation=as_operation(name))
 
 
-def in_rows(xp: Any, x: Any, axis: Any, *, keepdims: bool) -> tuple[Any, tuple[int, ...]]:
+def in_rows(xp: ModuleType, x: SupportsArray, axis: Axes, *, keepdims: bool) -> tuple[Any, tuple[int, ...]]:
     """An array with the dimensions of a reduction joined as its first one, and the shape of the result.
 
     Args:

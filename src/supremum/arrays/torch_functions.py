@@ -38,7 +38,7 @@ round : input : decimals
 clamp=clip clip : input min max : min max
 clamp_min : input min :
 clamp_max : input max :
-where : condition input other : input other
+where : condition input other :
 lerp : input end weight :
 matmul : input other :
 mm=matmul bmm=matmul : input mat2 :
@@ -149,7 +149,7 @@ def _interpolation_arguments(start: Any, end: Any, weight: Any, /) -> Arguments:
 def _interpolation(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     xp = backend.xp
 
-    def lerp(start: Raw, end: Raw, weight: Raw) -> Raw:
+    def lerp(start: Any, end: Any, weight: Any) -> Raw:
         change = end - start
         return xp.where(abs(weight) < 1 / 2, start + weight * change, end - change * (1 - weight))
 
@@ -253,14 +253,11 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
     "true_divide": _divide,
     "var": _spread("var"),
     "vdot": lambda xp, a, b: xp.matmul(xp.conj(a), b),
-    "where": lambda xp, condition, *values, **named: (
-        partial(xp.where, condition, *values, *named.values()) if values or named else partial(xp.nonzero, condition)
-    ),
 }
 # Those of them with operands that may be numbers.
 _PROMOTING = (
     "add", "clamp_max", "clamp_min", "div", "divide", "lerp", "max", "min", "sub", "subtract",
-    "true_divide", "where",
+    "true_divide",
 )  # fmt: skip
 
 

@@ -154,7 +154,7 @@ def _update(ufunc: np.ufunc, name: str, target: Any, index: Any, value: Any) -> 
     with computation_errors(f"np.{ufunc.__name__}.at", backend, target, index, value):
         raw = change_elements(array, name, value, change)
         if raw is not array.unwrap():  # other elements may have changed on the way to the dtype of the computation
-            array.unwrap()[place] = raw[place]
+            array.unwrap()[place] = backend.item(raw, place)
 
 
 _REDUCE: Mapping[str, Callable[..., Any]] = {

@@ -13,6 +13,7 @@ from supremum.arrays.functions.elementwise import operator_named
 from supremum.arrays.wrapped import unwrapped, wrap
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.rules import Storing
+from supremum.typing import ArrayLike, DTypeLike
 
 
 class ArrayVariable(Array):
@@ -49,7 +50,9 @@ class ArrayVariable(Array):
 
     __slots__ = ("name",)
 
-    def __init__(self, value: Any, dtype: Any = None, *, library: Any = None, name: str = "") -> None:
+    def __init__(
+        self, value: ArrayLike, dtype: DTypeLike | None = None, *, library: str | None = None, name: str = ""
+    ) -> None:
         array = asarray(value, dtype, library=library, copy=True)
         # An ArrayVariable has a dtype, so it is never weak.
         super().__init__(array.astype(array.dtype) if array.weak_type else array)
@@ -60,7 +63,7 @@ class ArrayVariable(Array):
         """The array that it holds now, which later assignments do not change."""
         return wrap(self._raw)
 
-    def assign(self, value: Any) -> ArrayVariable:
+    def assign(self, value: ArrayLike) -> ArrayVariable:
         """Hold another value.
 
         Args:
@@ -78,19 +81,19 @@ class ArrayVariable(Array):
             raise ArgumentError(f"the value must have the shape {self.shape} of {shown(self)}, got {tuple(raw.shape)}")
         return self._hold(self.backend.asarray(raw, copy=True))
 
-    def assign_add(self, value: Any) -> ArrayVariable:
+    def assign_add(self, value: ArrayLike) -> ArrayVariable:
         """Add a value; the arguments and errors are those of `assign`. Also `variable += value`."""
         return self._assign_operation("add", value)
 
-    def assign_sub(self, value: Any) -> ArrayVariable:
+    def assign_sub(self, value: ArrayLike) -> ArrayVariable:
         """Subtract a value; the arguments and errors are those of `assign`. Also `variable -= value`."""
         return self._assign_operation("subtract", value)
 
-    def assign_mul(self, value: Any) -> ArrayVariable:
+    def assign_mul(self, value: ArrayLike) -> ArrayVariable:
         """Multiply by a value; the arguments and errors are those of `assign`. Also `variable *= value`."""
         return self._assign_operation("multiply", value)
 
-    def _assign_operation(self, name: str, value: Any) -> ArrayVariable:
+    def _assign_operation(self, name: str, value: ArrayLike) -> ArrayVariable:
         result = self._assign(name, operator_named(name), value)
         if result is NotImplemented:
             raise OperandError(f"the value must be an array or a Python number, got {type(value).__name__}")
@@ -99,7 +102,7 @@ class ArrayVariable(Array):
     def __setitem__(self, index: Any, value: Any) -> None:
         accepted, place = kept_value(self, value), unwrapped(index)
         if self.backend.mutable:
-            raw = self.backend.asarray(self._raw, copy=True)
+            raw: Any = self.backend.asarray(self._raw, copy=True)
             raw[place] = accepted
         else:
             raw = self._raw.at[place].set(accepted)

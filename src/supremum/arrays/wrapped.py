@@ -18,9 +18,9 @@ from supremum.fix import letter
 from supremum.formats import DType, as_format
 from supremum.operands import TYPE_OF_CATEGORY, Operand, as_operand
 from supremum.rules import RuleSet, RulesLike, get_rules, memory_of
-from supremum.typing import Scalar
+from supremum.typing import Scalar, SupportsArray
 
-KeyedRaw: TypeAlias = "tuple[Raw, Key]"
+KeyedRaw: TypeAlias = "tuple[Any, Key]"
 """An array of a library, and its key."""
 
 
@@ -33,14 +33,14 @@ class WrappedArray:
     """
 
     __slots__ = ("__weakref__", "_key", "_raw")
-    _raw: Raw
+    _raw: Any
     _key: Key
 
     def __init__(self, raw: Raw, key: Key) -> None:
         self._raw, self._key = raw, key
 
     @classmethod
-    def of_leaf(cls, leaf: Any, weak: bool) -> Self:
+    def of_leaf(cls, leaf: object, weak: bool) -> Self:
         """An array made from a leaf of a tree, which is not always an array while JAX works on the tree.
 
         Args:
@@ -50,10 +50,10 @@ class WrappedArray:
         array = cls.__new__(cls)
         array._raw = leaf
         if weak and (backend := backend_of(leaf)) is not None:
-            array._key = backend.key_of(leaf, weak=True)
+            array._key = backend.key_of(array._raw, weak=True)
         return array
 
-    def unwrap(self) -> Raw:
+    def unwrap(self) -> Any:
         """The array of the library, for functions of `jax.numpy` and the like; it shares memory with this one."""
         return self._raw
 
@@ -141,7 +141,7 @@ def new_array(raw: Raw, key: Key) -> Any:
     return array
 
 
-def raw_and_key(value: Any, weak: bool = False) -> KeyedRaw:
+def raw_and_key(value: SupportsArray, weak: bool = False) -> KeyedRaw:
     """An array of a library and its key.
 
     Args:
@@ -162,7 +162,7 @@ def raw_and_key(value: Any, weak: bool = False) -> KeyedRaw:
     return backend.with_key(value, weak)
 
 
-def wrap(value: Any, weak: bool = False) -> Any:
+def wrap(value: SupportsArray, weak: bool = False) -> Any:
     """An `Array` that wraps an array of a library.
 
     Args:
@@ -175,7 +175,7 @@ def wrap(value: Any, weak: bool = False) -> Any:
     return value if isinstance(value, WrappedArray) else new_array(*raw_and_key(value, weak))
 
 
-def unwrapped(value: Any) -> Any:
+def unwrapped(value: object) -> Any:
     """The array that a value wraps, or the value itself; also in a tuple, as an index may be one."""
     if isinstance(value, tuple):
         parts: tuple[Any, ...] = value
@@ -228,7 +228,7 @@ def as_option(value: Any) -> Any:
     return value.item() if library_of(value) is not None and value.shape == () else value
 
 
-def is_operand(value: Any) -> bool:
+def is_operand(value: object) -> bool:
     """Whether a value is an array or a Python number."""
     return type(value) in NUMBERS or library_of(value) is not None
 
@@ -296,7 +296,7 @@ def common_backend(keys: Sequence[Key], name: str) -> Backend:
     return others[0] if others else NUMPY
 
 
-def library_of(value: Any) -> Backend | None:
+def library_of(value: object) -> Backend | None:
     """The library of an array, wrapped or not; None for anything else."""
     return value.backend if isinstance(value, WrappedArray) else backend_of(value)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from typing import Any, cast
+from typing import Any
 
 import array_api_compat
 import numpy as np
@@ -33,7 +33,7 @@ def backend_names() -> tuple[str, ...]:
     return tuple(_BACKENDS)
 
 
-def backend_named(name: Any) -> Backend:
+def backend_named(name: object) -> Backend:
     """The library with a name; import it.
 
     Raises:
@@ -53,9 +53,9 @@ def backend_named(name: Any) -> Backend:
     return getattr(importlib.import_module(f"supremum.arrays.backends.{name}"), _BACKENDS[name])
 
 
-def backend_of(value: Any) -> Backend | None:
+def backend_of(value: object) -> Backend | None:
     """The library of an array; None for anything else. It does not import libraries."""
-    kind = cast("type[object]", type(value))
+    kind = type(value)
     backend = _BY_TYPE.get(kind)
     if backend is not None or kind.__module__ == "builtins":
         return backend

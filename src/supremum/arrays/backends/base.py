@@ -19,8 +19,9 @@ from supremum.formats import DType, as_format
 from supremum.number_conversion import Steps
 from supremum.operands import Operand
 from supremum.operations import Operation
+from supremum.typing import ArrayLike, SupportsArray
 
-Raw: TypeAlias = Any
+Raw: TypeAlias = SupportsArray
 """An array of a library, as the library has it."""
 
 
@@ -104,16 +105,14 @@ class Backend(ABC):
     Attributes:
         name: the name that users know.
         namespace: the module that follows the Python array API standard for this library.
-        has_weak_arrays: whether its arrays have a weak flag.
         mutable: whether its arrays can be written to.
         passed_through: its own errors that `ComputationError` does not replace.
-        in_jax: whether JAX holds its arrays, which then need JAX's flags to have 64 bits.
+        in_jax: whether JAX holds its arrays, which have a weak flag, and need JAX's flags to have 64 bits.
         rules: the name of the rule set that its own functions follow; empty if there is none.
     """
 
     name: str
     namespace: str
-    has_weak_arrays: bool = False
     mutable: bool = True
     in_jax: bool = False
     rules: str = ""
@@ -174,7 +173,7 @@ class Backend(ABC):
             key = self._known[parts] = array_key(self, self.dtype_of(raw), *parts[1:])
         return key
 
-    def _key_parts(self, raw: Raw, weak: bool) -> tuple[Any, bool, bool, Hashable]:
+    def _key_parts(self, raw: Any, weak: bool) -> tuple[Any, bool, bool, Hashable]:
         """What a key depends on: the dtype as the library has it, whether it is weak and 0-d, and the device."""
         return raw.dtype, weak, raw.ndim == 0, self.device_of(raw)
 
@@ -232,7 +231,9 @@ class Backend(ABC):
         """An array in another dtype."""
 
     @abstractmethod
-    def asarray(self, data: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Raw:
+    def asarray(
+        self, data: ArrayLike, dtype: DType | None = None, device: object = None, copy: bool | None = None
+    ) -> Raw:
         """A strong array made from an array of any library, or from anything that NumPy converts to an array."""
 
     @abstractmethod
@@ -243,9 +244,10 @@ class Backend(ABC):
     def native_dtype(self, dtype: DType) -> Any:
         """The library's own object for a dtype."""
 
-    def item(self, raw: Raw, index: Any) -> Raw:
+    def item(self, raw: Raw, index: object) -> Raw:
         """Elements of an array."""
-        return raw[index]
+        array: Any = raw
+        return array[index]
 
     def flags(self) -> Hashable:
         """The flags of the library that determine its dtypes; None if it has none."""
@@ -274,7 +276,8 @@ class Backend(ABC):
 
     def device_of(self, raw: Raw) -> Any:
         """The device of an array."""
-        return raw.device
+        array: Any = raw
+        return array.device
 
     def __repr__(self) -> str:
         return f"<backend {self.name}>"

@@ -26,6 +26,7 @@ from supremum.jax_compat import INLINE
 from supremum.jax_compat import primitives as p
 from supremum.operands import as_operand, weak_name
 from supremum.rules import JAX_X32, JAX_X64, held_dtype, holds_64_bits, is_x64
+from supremum.typing import ArrayLike
 
 # Profiles, error messages and compiled code then show the line of the user's program.
 source_info_util.register_exclusion(str(Path(__file__).parents[1]))
@@ -36,7 +37,6 @@ class JaxBackend(Backend):
 
     name = "jax"
     namespace = "jax.numpy"
-    has_weak_arrays = True
     mutable = False
     in_jax = True
     passed_through = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)
@@ -64,7 +64,7 @@ class JaxBackend(Backend):
             as_operand(raw)  # its error also names what is not a number, such as keys for random numbers
             raise
 
-    def _key_parts(self, raw: Raw, weak: bool) -> tuple[Any, bool, bool, None]:
+    def _key_parts(self, raw: Any, weak: bool) -> tuple[Any, bool, bool, None]:
         aval = raw.aval  # the array itself says whether it is weak
         return aval.dtype, aval.weak_type, not aval.shape, None
 
@@ -164,26 +164,23 @@ class JaxBackend(Backend):
             raise RuntimeDtypeError(_not_computed([raw.dtype]))  # the cast computes a comparison with zero
         if weak:
             return p.convert_element_type_p.bind(raw, new_dtype=native, weak_type=True, sharding=None)
-        return jnp.astype(raw, native)
+        array: Any = raw
+        return jnp.astype(array, native)
 
-    def asarray(self, data: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Raw:
+    def asarray(
+        self, data: ArrayLike, dtype: DType | None = None, device: object = None, copy: bool | None = None
+    ) -> Raw:
         """An array; a conversion that would lose bits is refused."""
-        if isinstance(data, jax.Array) and dtype is None:
-            return jnp.asarray(data, device=device, copy=copy)
         is_on_device = isinstance(data, jax.Array)
+        if is_on_device and dtype is None:
+            return jnp.asarray(data, device=device, copy=copy)
         host = data if is_on_device else np.asarray(data)
         target = self.native_dtype(as_format(host.dtype if dtype is None else dtype).dtype)
-        is_narrow = not _is_wide(target) or is_x64()
-        if (
-            host.dtype == target
-            and as_format(target).is_builtin
-            and device is None
-            and is_narrow
-            and not is_on_device
-            and copy is not False
-        ):
+        keeps_bits = not _is_wide(target) or is_x64()
+        is_ready = not is_on_device and host.dtype == target and as_format(target).is_builtin
+        if is_ready and keeps_bits and device is None and copy is not False:
             return _moved(host)
-        if copy and _is_wide(target) and not is_x64() and isinstance(host, np.ndarray):
+        if copy and not keeps_bits and isinstance(host, np.ndarray):
             # JAX would make the copy in 32 bits.
             host, copy = host.copy(), None
         try:
@@ -210,16 +207,18 @@ class JaxBackend(Backend):
             )
         return dtype
 
-    def item(self, raw: Raw, index: Any) -> Raw:
+    def item(self, raw: Raw, index: object) -> Raw:
         """Elements of an array."""
-        found = None if isinstance(raw, Tracer) or raw.size > _LARGE else _split_index(index)
-        return raw[index] if found is None else _index_function(found[0])(raw, found[1])
+        array: Any = raw
+        found = None if isinstance(raw, Tracer) or array.size > _LARGE else _split_index(index)
+        return array[index] if found is None else _index_function(found[0])(raw, found[1])
 
-    def update(self, raw: Raw, index: Any, name: str, value: Raw, options: Mapping[str, Any]) -> Raw:
+    def update(self, raw: Raw, index: object, name: str, value: Raw, options: Mapping[str, Any]) -> Raw:
         """An array with updated elements, by a method of its `at`."""
         found = None if isinstance(raw, Tracer) or options else _split_index(index)
         if found is None:
-            return getattr(raw.at[index], name)(value, **options)
+            array: Any = raw
+            return getattr(array.at[index], name)(value, **options)
         return _index_function(found[0], name)(raw, found[1], value)
 
     def flags(self) -> Hashable:
@@ -241,7 +240,7 @@ class JaxBackend(Backend):
 
     def device_of(self, raw: Raw) -> Any:
         """The device, or the sharding of an array on several; None while JAX traces it."""
-        return None if isinstance(raw, Tracer) else raw.device
+        return None if isinstance(raw, Tracer) else super().device_of(raw)
 
 
 _COMPILED = {
@@ -300,7 +299,7 @@ def _join_index(places: _Places, values: Sequence[Any]) -> Any:
 
 @lru_cache(maxsize=4096)
 def _index_function(places: _Places, name: str = "") -> Callable[..., Raw]:
-    def compute(raw: Raw, values: Sequence[Any], *value: Raw) -> Raw:
+    def compute(raw: jax.Array, values: Sequence[Any], *value: Raw) -> jax.Array:
         index = _join_index(places, values)
         return getattr(raw.at[index], name)(*value) if name else raw[index]
 

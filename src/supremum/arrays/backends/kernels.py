@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,16 @@ import numpy as np
 from supremum.arrays.backends.base import Backend, Key, Plan, Raw
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.formats import DType, as_format
-from supremum.number_conversion import Steps, fits, usual_steps
+from supremum.number_conversion import fits, usual_steps
 from supremum.operands import TYPE_OF_CATEGORY
 from supremum.operations import Family, as_operation
 from supremum.rules import RuleSet, find_rules
 from supremum.typing import Scalar
 
 
-def elementwise_function(backend: Backend, plan: Plan, module: Any, names: Mapping[str, str]) -> Callable[..., Raw]:
+def elementwise_function(
+    backend: Backend, plan: Plan, module: ModuleType, names: Mapping[str, str]
+) -> Callable[..., Raw]:
     """The library's function for an elementwise operation.
 
     Args:
@@ -130,15 +133,15 @@ def caster_of(dtype: DType, *, silent: bool = True) -> Callable[[Scalar], Any]:
     return make_quietly if row.category == "complex" else make_in_range
 
 
-def number_caster(category: str, dtype: DType, steps: Steps, *, silent: bool = True) -> Callable[[Scalar], Any]:
+def caster_of_number(plan: Plan, position: int, *, silent: bool = True) -> Callable[[Scalar], Any]:
     """A function that makes a NumPy scalar from a Python number, through the formats that the rules name.
 
     Args:
-        category: of the number.
-        dtype: of the scalar.
-        steps: the formats that a number, or each component of it, is converted to.
+        plan: the plan.
+        position: of the number among its operands.
         silent: as for `caster_of`.
     """
+    category, dtype, steps = plan.keys[position].operand.category, plan.compute[position], plan.number_steps[position]
     cast = caster_of(dtype, silent=silent)
     if not steps or steps == usual_steps(category, as_format(dtype).component):
         return cast
@@ -154,12 +157,6 @@ def number_caster(category: str, dtype: DType, steps: Steps, *, silent: bool = T
     return lambda value: cast(complex(along(value.real), along(value.imag)))
 
 
-def caster_of_number(plan: Plan, position: int, *, silent: bool = True) -> Callable[[Scalar], Any]:
-    """`number_caster` for an operand of a plan."""
-    category, dtype = plan.keys[position].operand.category, plan.compute[position]
-    return number_caster(category, dtype, plan.number_steps[position], silent=silent)
-
-
 def has_usual_steps(plan: Plan) -> bool:
     """Whether the constructor of a scalar converts the Python numbers of a plan as the rules say."""
     operands = zip(plan.keys, plan.compute, plan.number_steps, strict=False)  # there are no steps without numbers
@@ -170,10 +167,9 @@ def has_usual_steps(plan: Plan) -> bool:
 
 
 def compose(
-    function: Callable[..., Raw],
-    converters: Sequence[Callable[[Any], Any] | None],
-    finish: Callable[[Raw], Raw] | None = None,
-) -> Callable[..., Raw]:
+    function: Callable[..., Any], converters: Sequence[Callable[[Any], Any] | None],
+    finish: Callable[[Any], Any] | None = None,
+) -> Callable[..., Any]:  # fmt: skip
     """A function of converted operands whose result is finished; the function itself if there is nothing to do.
 
     One and two operands are written out, as most operations have them: a loop over them costs as much as an addition.
@@ -299,7 +295,7 @@ def power_by_products(prepared: Callable[..., Raw], backend: Backend, plan: Plan
         return prepared
     highest, xp = as_format(plan.compute[position]).max, backend.xp
 
-    def power(base: Raw, exponent: int) -> Raw:
+    def power(base: Any, exponent: int) -> Raw:
         if exponent <= highest:
             return prepared(base, exponent)
         # Squares wrap around as products do. NumPy would make scalars of 0-d arrays, and warn when they wrap around.

@@ -16,6 +16,7 @@ from supremum.arrays.errors import NarrowingError
 from supremum.errors import OperandError, shown
 from supremum.formats import DType, Format, as_format
 from supremum.rules import NUMPY as RULES
+from supremum.typing import ArrayLike
 
 
 class NumpyBackend(Backend):
@@ -31,11 +32,11 @@ class NumpyBackend(Backend):
 
     def with_key(self, raw: Raw, weak: bool = False) -> tuple[Raw, Key]:
         """As in the base class, in fewer steps for arrays of a known dtype."""
-        if raw.__class__ is np.ndarray and (key := self._known.get((raw.dtype, weak, raw.ndim == 0, None))):
+        if type(raw) is np.ndarray and (key := self._known.get((raw.dtype, weak, raw.ndim == 0, None))):
             return raw, key
         return super().with_key(raw, weak)
 
-    def _key_parts(self, raw: Raw, weak: bool) -> tuple[Any, bool, bool, None]:
+    def _key_parts(self, raw: Any, weak: bool) -> tuple[Any, bool, bool, None]:
         return raw.dtype, weak, raw.ndim == 0, None
 
     def plain(self, raw: Raw) -> np.ndarray[Any, Any]:
@@ -44,7 +45,7 @@ class NumpyBackend(Backend):
         Raises:
             OperandError: for classes whose operators mean something else.
         """
-        if raw.__class__ is np.ndarray and raw.dtype.isnative:
+        if type(raw) is np.ndarray and raw.dtype.isnative:
             return raw
         if isinstance(raw, np.generic):
             return np.asarray(raw)
@@ -90,17 +91,22 @@ class NumpyBackend(Backend):
 
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """An array in another dtype."""
-        return converted(raw, dtype, copy=copy)
+        array: Any = raw
+        return converted(array, dtype, copy=copy)
 
-    def asarray(self, data: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Raw:
+    def asarray(
+        self, data: ArrayLike, dtype: DType | None = None, device: object = None, copy: bool | None = None
+    ) -> Raw:
         """An array."""
         if device is None:
             return np.array(data, dtype, copy=copy)
-        return np.asarray(data, dtype, device=device, copy=copy)  # it checks the device
+        place: Any = device  # NumPy checks it
+        return np.asarray(data, dtype, device=place, copy=copy)
 
     def numpy(self, raw: Raw) -> np.ndarray[Any, Any]:
         """The array itself."""
-        return raw
+        array: Any = raw
+        return array
 
     def native_dtype(self, dtype: DType) -> Any:
         """The dtype itself."""
@@ -116,7 +122,9 @@ def _without_dispatch(function: Callable[..., Any]) -> Callable[..., Any]:
     return inspect.unwrap(function) if isinstance(function, type(np.concatenate)) else function
 
 
-def _cumulative_sum(x: Raw, *, axis: int | None = None, include_initial: bool = False, **options: Any) -> Raw:
+def _cumulative_sum(
+    x: np.ndarray[Any, Any], *, axis: int | None = None, include_initial: bool = False, **options: Any
+) -> Raw:
     # That of array-api-compat takes longer than NumPy's.
     if include_initial or (axis is None and x.ndim != 1):
         return NUMPY.xp.cumulative_sum(x, axis=axis, include_initial=include_initial, **options)
@@ -129,11 +137,11 @@ _REDUCED = {
 }  # fmt: skip
 
 
-def _reshape(x: Raw, shape: Any, *, copy: bool | None = None) -> Raw:
+def _reshape(x: np.ndarray[Any, Any], shape: int | tuple[int, ...], *, copy: bool | None = None) -> Raw:
     return x.reshape(shape, copy=copy)
 
 
-def _permute_dims(x: Raw, axes: Any) -> Raw:
+def _permute_dims(x: np.ndarray[Any, Any], axes: tuple[int, ...]) -> Raw:
     return x.transpose(axes)
 
 
@@ -167,7 +175,7 @@ def _agrees(plan: Plan) -> bool:
     return _is_plain(plan) and kernels.has_usual_steps(plan) and kernels.library_agrees(plan, RULES)
 
 
-def converted(raw: Raw, dtype: DType, *, copy: bool = True) -> Raw:
+def converted(raw: np.ndarray[Any, Any], dtype: DType, *, copy: bool = True) -> np.ndarray[Any, Any]:
     """An array of NumPy in another dtype.
 
     ml_dtypes has no casts between some of its formats, and its casts from complex formats to bool drop the imaginary
@@ -199,7 +207,7 @@ def builtin_dtype(dtype: DType) -> DType:
     return dtype if row.is_builtin else _BETWEEN[row.category]
 
 
-def _caster(source: DType, target: DType, *, checked: bool = False) -> Callable[[Raw], Raw] | None:
+def _caster(source: DType, target: DType, *, checked: bool = False) -> Callable[[Any], Raw] | None:
     """A function that converts arrays; None if there is nothing to convert."""
     if checked and _narrows(source, target):
         return partial(narrowed, target)
@@ -249,7 +257,7 @@ def holds_range(array: np.ndarray[Any, Any], target: Format) -> bool:
         return bool(np.all(np.isfinite(cast.astype(wide)) == np.isfinite(converted(array, wide))))
 
 
-def narrowed(dtype: DType, raw: Raw) -> Raw:
+def narrowed(dtype: DType, raw: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Integers in a narrower dtype that a decision asks for, such as 64-bit integers in the 32 bits that JAX has.
 
     Raises:
@@ -268,11 +276,11 @@ def narrowed(dtype: DType, raw: Raw) -> Raw:
     return cast
 
 
-def _cast(dtype: DType, raw: Raw) -> Raw:
+def _cast(dtype: DType, raw: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return raw.astype(dtype)
 
 
-def _detour(dtype: DType, raw: Raw) -> Raw:
+def _detour(dtype: DType, raw: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     categories = (as_format(raw.dtype).category, as_format(dtype).category)
     between = next(between for category, between in _BETWEEN.items() if category in categories)
     return raw.astype(between).astype(dtype)

@@ -18,6 +18,7 @@ from supremum.arrays.backends.numpy import converter_for
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.errors import OperandError, UnknownDtypeError
 from supremum.formats import DType, as_format
+from supremum.typing import ArrayLike
 
 
 class StandardBackend(Backend):
@@ -81,7 +82,9 @@ class StandardBackend(Backend):
         """An array in another dtype."""
         return self.xp.astype(raw, self.native_dtype(dtype), copy=copy)
 
-    def asarray(self, data: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Raw:
+    def asarray(
+        self, data: ArrayLike, dtype: DType | None = None, device: object = None, copy: bool | None = None
+    ) -> Raw:
         """An array."""
         native = None if dtype is None else self.native_dtype(dtype)
         host = np.asarray(data) if isinstance(data, np.generic) else data
@@ -89,7 +92,8 @@ class StandardBackend(Backend):
 
     def numpy(self, raw: Raw) -> np.ndarray[Any, Any]:
         """The array on the host."""
-        return np.from_dlpack(array_api_compat.to_device(raw, "cpu") if array_api_compat.is_cupy_array(raw) else raw)
+        array: Any = array_api_compat.to_device(raw, "cpu") if array_api_compat.is_cupy_array(raw) else raw
+        return np.from_dlpack(array)
 
     def native_dtype(self, dtype: DType) -> Any:
         """The library's attribute of that name.

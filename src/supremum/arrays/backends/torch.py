@@ -16,6 +16,7 @@ from supremum.arrays.backends.numpy import converter_for
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.formats import FORMATS, DType, Format, as_format
 from supremum.rules import TORCH, TorchRules
+from supremum.typing import ArrayLike
 
 # The type checker runs without PyTorch too.
 torch: Any = importlib.import_module("torch")
@@ -104,14 +105,18 @@ class TorchBackend(Backend):
 
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """A tensor in another dtype."""
-        return raw.to(self.native_dtype(dtype), copy=copy)
+        tensor: Any = raw
+        return tensor.to(self.native_dtype(dtype), copy=copy)
 
-    def asarray(self, data: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Raw:
+    def asarray(
+        self, data: ArrayLike, dtype: DType | None = None, device: object = None, copy: bool | None = None
+    ) -> Raw:
         """A tensor; arrays of ml_dtypes formats are passed as bits."""
         native = None if dtype is None else self.native_dtype(dtype)
         if isinstance(data, torch.Tensor):
+            given: Any = data
             found = torch.asarray(data, dtype=native, device=device, copy=copy)
-            if copy is False and found.data_ptr() != data.data_ptr():
+            if copy is False and found.data_ptr() != given.data_ptr():
                 raise ValueError("copy=False needs a tensor that has the dtype and the device already; use copy=None")
             return found
         host = np.asarray(data, dtype)
@@ -125,10 +130,11 @@ class TorchBackend(Backend):
 
     def numpy(self, raw: Raw) -> np.ndarray[Any, Any]:
         """The tensor as NumPy's array, which shares memory where PyTorch's own `numpy` does."""
+        tensor: Any = raw
         dtype = self.dtype_of(raw)
         if as_format(dtype).is_builtin:
-            return raw.resolve_conj().resolve_neg().numpy()
-        return raw.view(_NATIVE[np.dtype(f"u{dtype.itemsize}")]).numpy().view(dtype)
+            return tensor.resolve_conj().resolve_neg().numpy()
+        return tensor.view(_NATIVE[np.dtype(f"u{dtype.itemsize}")]).numpy().view(dtype)
 
     def native_dtype(self, dtype: DType) -> Any:
         """PyTorch's own dtype.
@@ -145,7 +151,7 @@ class TorchBackend(Backend):
 _AS_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {"multiply": operator.mul, "divide": operator.truediv}
 
 
-def _caster(native: Any) -> Callable[[Raw], Raw]:
+def _caster(native: Any) -> Callable[[Any], Raw]:
     return lambda raw: raw.to(native)
 
 

@@ -6,18 +6,24 @@ The first parameter of each function is the namespace. They have NumPy's meaning
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from supremum.argument_checks import chosen, flag, whole_number
+from supremum.arrays.reduction_kernels import Axes
 from supremum.arrays.wrapped import NUMBERS
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
+from supremum.typing import ArrayLike
+
+PerAxis: TypeAlias = "ArrayLike | Mapping[int, ArrayLike]"
+"""A number, or (before, after), for all dimensions; or one of them for each, in a list or by dimension."""
 
 
-def as_inexact(xp: Any, x: Any) -> Any:
+def as_inexact(xp: ModuleType, x: ArrayLike) -> Any:
     """An array of floats or complex numbers: integers and bools in the dtype of their quotient with 1.
 
     Args:
@@ -31,7 +37,7 @@ def as_inexact(xp: Any, x: Any) -> Any:
     return array if as_format(array.dtype).is_inexact else xp.divide(array, 1)
 
 
-def hstack(xp: Any, arrays: Sequence[Any], /) -> Any:
+def hstack(xp: ModuleType, arrays: Sequence[ArrayLike], /) -> Any:
     """Arrays joined along their second dimension, or along the only one, in the dtype that `concat` decides.
 
     Args:
@@ -45,7 +51,7 @@ def hstack(xp: Any, arrays: Sequence[Any], /) -> Any:
     return xp.concat(rows, axis=0 if rows and rows[0].ndim == 1 else 1)
 
 
-def vstack(xp: Any, arrays: Sequence[Any], /) -> Any:
+def vstack(xp: ModuleType, arrays: Sequence[ArrayLike], /) -> Any:
     """Arrays joined along their first dimension, in the dtype that `concat` decides.
 
     Args:
@@ -58,7 +64,7 @@ def vstack(xp: Any, arrays: Sequence[Any], /) -> Any:
     return xp.concat([with_dimensions(xp, each, 2) for each in arrays], axis=0)
 
 
-def with_dimensions(xp: Any, x: Any, count: int) -> Any:
+def with_dimensions(xp: ModuleType, x: ArrayLike, count: int) -> Any:
     """An array with at least `count` dimensions; the third one is for channels and comes last, as in NumPy.
 
     Args:
@@ -74,7 +80,9 @@ def with_dimensions(xp: Any, x: Any, count: int) -> Any:
     return xp.reshape(array, (1,) * (missing - after) + array.shape + (1,) * after)
 
 
-def isclose(xp: Any, x1: Any, x2: Any, /, *, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+def isclose(
+    xp: ModuleType, x1: ArrayLike, x2: ArrayLike, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Any:
     """Whether elements are equal within tolerances: `abs(x1 - x2) <= atol + rtol * abs(x2)`, as the rules decide it.
 
     Args:
@@ -90,7 +98,9 @@ def isclose(xp: Any, x1: Any, x2: Any, /, *, rtol: Any = 1e-5, atol: Any = 1e-8,
     """
     a, b = xp.asarray(x1), xp.asarray(x2)
     # A Python number takes the dtype of the array.
-    reference = x2 if type(x2) in (float, complex) else float(x2) if type(x2) in NUMBERS else as_inexact(xp, b)
+    reference: Any = x2 if type(x2) in NUMBERS else as_inexact(xp, b)
+    if type(x2) in (bool, int):
+        reference = float(reference)
     # Not all rules have bitwise functions of bools.
     is_near = xp.logical_and(abs(a - reference) <= atol + rtol * abs(reference), xp.isfinite(b))
     result = xp.logical_or(is_near, a == b)
@@ -98,7 +108,9 @@ def isclose(xp: Any, x1: Any, x2: Any, /, *, rtol: Any = 1e-5, atol: Any = 1e-8,
     return result if are_nan is False else xp.logical_or(result, are_nan)
 
 
-def allclose(xp: Any, x1: Any, x2: Any, /, *, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+def allclose(
+    xp: ModuleType, x1: ArrayLike, x2: ArrayLike, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Any:
     """Whether all elements are equal within tolerances, as a 0-d array, with the arguments of `isclose`.
 
     Args:
@@ -119,7 +131,9 @@ _LARGEST = 2**63 - 1
 _BY_INDICES = ("edge", "reflect", "symmetric", "wrap")
 
 
-def pad(xp: Any, x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: Any = 0) -> Any:
+def pad(
+    xp: ModuleType, x: ArrayLike, pad_width: PerAxis, /, mode: str = "constant", *, constant_values: PerAxis = 0
+) -> Any:
     """An array with elements added before and after it along each dimension, in its dtype.
 
     Args:
@@ -153,7 +167,7 @@ def pad(xp: Any, x: Any, pad_width: Any, /, mode: str = "constant", *, constant_
     return array
 
 
-def _between(xp: Any, array: Any, axis: int, widths: Sequence[int], values: Sequence[Any]) -> Any:
+def _between(xp: ModuleType, array: Any, axis: int, widths: Sequence[int], values: Sequence[Any]) -> Any:
     """An array between constants."""
     one = xp.reshape(array, (-1,))[:1] if array.size else xp.zeros(1, dtype=array.dtype)
     shape = array.shape[:axis], array.shape[axis + 1 :]
@@ -187,8 +201,8 @@ def _pairs(name: str, value: Any, count: int) -> list[tuple[Any, Any]]:
 
 
 def unique(
-    xp: Any,
-    x: Any,
+    xp: ModuleType,
+    x: ArrayLike,
     /,
     *,
     return_index: bool = False,
@@ -230,7 +244,10 @@ def unique(
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def interp(xp: Any, x: Any, points: Any, values: Any, /, *, left: Any = None, right: Any = None) -> Any:
+def interp(
+    xp: ModuleType, x: ArrayLike, points: ArrayLike, values: ArrayLike, /, *, left: ArrayLike | None = None,
+    right: ArrayLike | None = None,
+) -> Any:  # fmt: skip
     """Values of a piecewise linear function, in the dtype in which the rules compute them.
 
     Args:
@@ -277,7 +294,7 @@ def interp(xp: Any, x: Any, points: Any, values: Any, /, *, left: Any = None, ri
     return xp.where(at < known[0], heights[0] if left is None else left, result)
 
 
-def gradient(xp: Any, x: Any, /, *spacing: Any, axis: Any = None, edge_order: int = 1) -> Any:
+def gradient(xp: ModuleType, x: ArrayLike, /, *spacing: ArrayLike, axis: Axes = None, edge_order: int = 1) -> Any:
     """Derivatives by central differences inside and one-sided differences at both ends, as the rules compute them.
 
     Args:
@@ -296,14 +313,15 @@ def gradient(xp: Any, x: Any, /, *spacing: Any, axis: Any = None, edge_order: in
     array = as_inexact(xp, x)
     axes = normalize_axis_tuple(range(array.ndim) if axis is None else axis, array.ndim)
     whole_number("edge_order", edge_order, 1, 2)
-    steps = spacing * len(axes) if len(spacing) == 1 and np.ndim(spacing[0]) == 0 else spacing or (1.0,) * len(axes)
+    points: tuple[Any, ...] = spacing
+    steps = points * len(axes) if len(points) == 1 and np.ndim(points[0]) == 0 else points or (1.0,) * len(axes)
     if len(steps) != len(axes):
         raise TypeError(f"gradient takes no spacing, one, or one for each of {len(axes)} dimensions, got {len(steps)}")
     results = tuple(_derivative(xp, array, step, each, edge_order) for step, each in zip(steps, axes, strict=True))
     return results[0] if len(results) == 1 else results
 
 
-def _derivative(xp: Any, array: Any, step: Any, axis: int, order: int) -> Any:
+def _derivative(xp: ModuleType, array: Any, step: Any, axis: int, order: int) -> Any:
     """The derivative along a dimension."""
     count = array.shape[axis]
     if count <= order:
@@ -340,7 +358,10 @@ def _at_end(h: Any, g: Any) -> tuple[Any, Any, Any]:
     return -(2.0 * h + g) / (h * (h + g)), (h + g) / (h * g), -h / (g * (h + g))
 
 
-def norm(xp: Any, x: Any, /, ord: Any = None, *, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002
+def norm(
+    xp: ModuleType, x: ArrayLike, /, ord: float | str | None = None, *, axis: Axes = None,  # noqa: A002
+    keepdims: bool = False,
+) -> Any:  # fmt: skip
     """The norm of vectors or matrices, in the dtype of its elements, or as the rules divide integers.
 
     Args:
@@ -370,7 +391,5 @@ def norm(xp: Any, x: Any, /, ord: Any = None, *, axis: Any = None, keepdims: boo
 
 COMPOSED_FUNCTIONS: dict[str, Callable[..., Any]] = {
     function.__name__: function for function in (allclose, gradient, hstack, interp, isclose, pad, unique, vstack)
-}
-"""The functions of the namespace itself, by name."""
-COMPOSED_LINALG_FUNCTIONS: dict[str, Callable[..., Any]] = {"norm": norm}
-"""The functions of its `linalg`."""
+} | {"linalg.norm": norm}
+"""The functions by name, with their extension."""

@@ -1,12 +1,13 @@
 """Functions of the standard that make arrays of numbers. The rules decide the default dtype.
 
-The first parameter of each function is the library of the namespace.
+The first parameter of each function is the namespace.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 from array_api_compat import to_device
@@ -22,14 +23,15 @@ from supremum.formats import CATEGORIES, argument_dtype
 from supremum.operands import TYPE_OF_CATEGORY
 from supremum.promotion import explain
 from supremum.rules import get_rules
+from supremum.typing import ArrayLike, DTypeLike, SupportsArray
 
 
-def _float_dtype(backend: Backend, dtype: Any) -> Any:
+def _float_dtype(backend: Backend, dtype: DTypeLike | None) -> Any:
     """The library's name of a dtype; of the rules' default float for None."""
     return backend.native_dtype(default_dtype(backend, "float")) if dtype is None else native(backend, dtype)
 
 
-def _dtype_of_numbers(backend: Backend, dtype: Any, numbers: tuple[Any, ...], lowest: str) -> Any:
+def _dtype_of_numbers(backend: Backend, dtype: DTypeLike | None, numbers: tuple[Any, ...], lowest: str) -> Any:
     """The library's name of a dtype; for None, of the common dtype of arrays among numbers, or else of the default."""
     if dtype is not None:
         return native(backend, dtype)
@@ -41,7 +43,7 @@ def _dtype_of_numbers(backend: Backend, dtype: Any, numbers: tuple[Any, ...], lo
     return native(backend, explain(*numbers, operation=operation, rules=get_rules(in_jax=backend.in_jax)).dtype)
 
 
-def _make_array(backend: Backend, name: str, *args: Any, device: Any, **options: Any) -> Any:
+def _make_array(backend: Backend, name: str, *args: object, device: object, **options: object) -> Any:
     """The array that a library's function makes, on a device if one is given."""
     given = {option: as_option(value) for option, value in options.items()}
     on = {} if device is None else {"device": device}
@@ -51,11 +53,13 @@ def _make_array(backend: Backend, name: str, *args: Any, device: Any, **options:
 def _array_filler(name: str) -> Callable[..., Any]:
     """A function that makes an array of a shape; its default dtype is a float."""
 
-    def make(backend: Backend, shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    def make(
+        xp: ModuleType, shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device: object = None
+    ) -> Any:
         """An array made by the library's function of the same name.
 
         Args:
-            backend: the library.
+            xp: the namespace.
             shape: the length of each dimension, or of the only one.
             dtype: the dtype; None for the rules' default float.
             device: the device, in the library's notation.
@@ -63,30 +67,36 @@ def _array_filler(name: str) -> Callable[..., Any]:
         Raises:
             RuntimeDtypeError: for a dtype that the library does not have.
         """
-        return _make_array(backend, name, shape, dtype=_float_dtype(backend, dtype), device=device)
+        return _make_array(xp.backend, name, shape, dtype=_float_dtype(xp.backend, dtype), device=device)
 
     make.__name__ = make.__qualname__ = name
     return make
 
 
-def asarray(backend: Backend, obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+def asarray(
+    xp: ModuleType, obj: ArrayLike, /, *, dtype: DTypeLike | None = None, device: object = None,
+    copy: bool | None = None,
+) -> Any:  # fmt: skip
     """The same as `supremum.arrays.asarray`, in the library of the namespace.
 
     Args:
-        backend: the library.
+        xp: the namespace.
         obj: an array of any library, an `Array`, a Python number, or nested lists of them.
         dtype: the dtype; None to keep it.
         device: the device, in the library's notation.
         copy: True always copies, False never, None only if necessary.
     """
-    return convert(obj, dtype, library=backend, device=device, copy=copy)
+    return convert(obj, dtype, library=xp.backend, device=device, copy=copy)
 
 
-def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def full(
+    xp: ModuleType, shape: int | Sequence[int], fill_value: ArrayLike, *, dtype: DTypeLike | None = None,
+    device: object = None,
+) -> Any:  # fmt: skip
     """An array with equal elements.
 
     Args:
-        backend: the library.
+        xp: the namespace.
         shape: the length of each dimension, or of the only one.
         fill_value: a number or a 0-d array.
         dtype: the dtype; None for the dtype of the 0-d array, or the rules' default for the number.
@@ -96,16 +106,18 @@ def full(backend: Backend, shape: Any, fill_value: Any, *, dtype: Any = None, de
         OverflowError: for a number that does not fit the dtype.
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    value = convert(fill_value, dtype, library=backend, device=device)
-    given = native(backend, value.dtype)
-    return _make_array(backend, "full", shape, value.unwrap(), dtype=given, device=device)
+    value = convert(fill_value, dtype, library=xp.backend, device=device)
+    given = native(xp.backend, value.dtype)
+    return _make_array(xp.backend, "full", shape, value.unwrap(), dtype=given, device=device)
 
 
-def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def full_like(
+    xp: ModuleType, x: ArrayLike, /, fill_value: ArrayLike, *, dtype: DTypeLike | None = None, device: object = None
+) -> Any:
     """An array with equal elements, the shape of another array, and its dtype unless one is given.
 
     Args:
-        backend: the library.
+        xp: the namespace.
         x: the other array.
         fill_value: a number or a 0-d array, which the rules convert to its dtype.
         dtype: the dtype; None for the dtype of `x`.
@@ -115,24 +127,25 @@ def full_like(backend: Backend, x: Any, /, fill_value: Any, *, dtype: Any = None
         InPlaceError: if the rules do not store `fill_value` in the dtype of `x`.
         OverflowError: for a number that does not fit `dtype`.
     """
-    like = convert(x, library=backend)
+    like = convert(x, library=xp.backend)
     if dtype is not None:
         on = like.device if device is None else device
-        return full(backend, like.shape, fill_value, dtype=dtype, device=on)
+        return full(xp, like.shape, fill_value, dtype=dtype, device=on)
     value = value_to_store(like, fill_value)
-    raw = backend.xp.full_like(like.unwrap(), value, dtype=native(backend, like.dtype), device=device)
+    raw = xp.backend.xp.full_like(like.unwrap(), value, dtype=native(xp.backend, like.dtype), device=device)
     return new_array(
-        *backend.with_key(backend.astype(raw, like.dtype, weak=True) if like.weak_type else raw, like.weak_type)
+        *xp.backend.with_key(xp.backend.astype(raw, like.dtype, weak=True) if like.weak_type else raw, like.weak_type)
     )
 
 
 def arange(
-    backend: Backend, start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
-) -> Any:
+    xp: ModuleType, start: ArrayLike, /, stop: ArrayLike | None = None, step: ArrayLike = 1, *,
+    dtype: DTypeLike | None = None, device: object = None,
+) -> Any:  # fmt: skip
     """Evenly spaced numbers without the end.
 
     Args:
-        backend: the library.
+        xp: the namespace.
         start: the first number; without `stop` the end, and the first is 0.
         stop: the end.
         step: the distance.
@@ -143,26 +156,26 @@ def arange(
         RuntimeDtypeError: for a dtype that the library does not have.
     """
     numbers = (start, step) if stop is None else (start, stop, step)
-    given = _dtype_of_numbers(backend, dtype, numbers, "integer")
+    given = _dtype_of_numbers(xp.backend, dtype, numbers, "integer")
     ends = (0, start) if stop is None else (start, stop)
-    return _make_array(backend, "arange", *map(as_option, (*ends, step)), dtype=given, device=device)
+    return _make_array(xp.backend, "arange", *map(as_option, (*ends, step)), dtype=given, device=device)
 
 
 def linspace(
-    backend: Backend,
-    start: Any,
-    stop: Any,
+    xp: ModuleType,
+    start: ArrayLike,
+    stop: ArrayLike,
     /,
     num: int,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: object = None,
     endpoint: bool = True,
 ) -> Any:
     """A given number of evenly spaced numbers.
 
     Args:
-        backend: the library.
+        xp: the namespace.
         start: the first number.
         stop: the last number.
         num: how many numbers.
@@ -173,18 +186,19 @@ def linspace(
     Raises:
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    given = _dtype_of_numbers(backend, dtype, (start, stop), "float")
+    given = _dtype_of_numbers(xp.backend, dtype, (start, stop), "float")
     ends = map(unwrapped, (start, stop))
-    return _make_array(backend, "linspace", *ends, num, dtype=given, device=device, endpoint=endpoint)
+    return _make_array(xp.backend, "linspace", *ends, num, dtype=given, device=device, endpoint=endpoint)
 
 
 def eye(
-    backend: Backend, n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
-) -> Any:
+    xp: ModuleType, n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike | None = None,
+    device: object = None,
+) -> Any:  # fmt: skip
     """A matrix with ones on a diagonal.
 
     Args:
-        backend: the library.
+        xp: the namespace.
         n_rows: the number of rows.
         n_cols: the number of columns; None for a square matrix.
         k: the diagonal, counted upwards from the main diagonal.
@@ -194,14 +208,14 @@ def eye(
     Raises:
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    return _make_array(backend, "eye", n_rows, n_cols, k=k, dtype=_float_dtype(backend, dtype), device=device)
+    return _make_array(xp.backend, "eye", n_rows, n_cols, k=k, dtype=_float_dtype(xp.backend, dtype), device=device)
 
 
-def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(xp: ModuleType, x: SupportsArray, /, *, device: object = None, copy: bool | None = None) -> Any:
     """An array that shares memory with an array of any library.
 
     Args:
-        backend: the library.
+        xp: the namespace.
         x: an object with `__dlpack__`.
         device: the device; None to keep it.
         copy: whether to copy.
@@ -212,11 +226,11 @@ def from_dlpack(backend: Backend, x: Any, /, *, device: Any = None, copy: bool |
     options = {name: value for name, value in {"device": device, "copy": copy}.items() if value is not None}
     given = unwrapped(x)
     if library_of(given) is not None:
-        native(backend, given.dtype)  # JAX would silently narrow 64 bits
-    return new_array(*backend.with_key(backend.xp.from_dlpack(given, **options)))
+        native(xp.backend, given.dtype)  # JAX would silently narrow 64 bits
+    return new_array(*xp.backend.with_key(xp.backend.xp.from_dlpack(given, **options)))
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+def astype(x: SupportsArray, dtype: DTypeLike, /, *, copy: bool = True, device: object = None) -> Any:
     """A strong array in another dtype. The rules never refuse an explicit cast.
 
     Args:
@@ -230,7 +244,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     """
 
 
-def _cast(backend: Backend, dtype: Any, *, copy: bool = True, device: Any = None) -> Callable[[Raw], Raw]:
+def _cast(backend: Backend, dtype: DTypeLike, *, copy: bool = True, device: object = None) -> Callable[[Raw], Raw]:
     cast = partial(backend.astype, dtype=argument_dtype(dtype), copy=flag("copy", copy))
     return cast if device is None else lambda raw: to_device(cast(raw), device)
 
@@ -241,17 +255,19 @@ ASTYPE = PassThroughFunction("astype", astype, _cast)
 def _frequencies(name: str) -> Callable[..., Any]:
     """A function of `fft` that makes an array."""
 
-    def make(backend: Backend, n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
+    def make(
+        xp: ModuleType, n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: object = None
+    ) -> Any:
         """Frequencies made by the library's function of the same name.
 
         Args:
-            backend: the library.
+            xp: the namespace.
             n: the length of the window.
             d: the distance between samples.
             dtype: the dtype; None for the rules' default float.
             device: the device, in the library's notation.
         """
-        return _make_array(backend, f"fft.{name}", n, d=d, dtype=_float_dtype(backend, dtype), device=device)
+        return _make_array(xp.backend, f"fft.{name}", n, d=d, dtype=_float_dtype(xp.backend, dtype), device=device)
 
     make.__name__ = make.__qualname__ = name
     return make
@@ -261,7 +277,6 @@ CREATION_FUNCTIONS: Mapping[str, Function | Callable[..., Any]] = {
     "astype": ASTYPE,
     **{name: _array_filler(name) for name in ("zeros", "ones", "empty")},
     **{each.__name__: each for each in (arange, asarray, eye, from_dlpack, full, full_like, linspace)},
+    **{f"fft.{name}": _frequencies(name) for name in ("fftfreq", "rfftfreq")},
 }
-"""The functions of the namespace itself, by name."""
-CREATION_FFT_FUNCTIONS: dict[str, Callable[..., Any]] = {name: _frequencies(name) for name in ("fftfreq", "rfftfreq")}
-"""The functions of its `fft`."""
+"""The functions by name, with their extension."""

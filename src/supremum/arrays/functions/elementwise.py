@@ -15,13 +15,14 @@ from supremum.arrays.functions.promoting import PROMOTING_FUNCTIONS
 from supremum.arrays.promoting_function import Arguments, PromotingFunction, one_operand, two_operands
 from supremum.errors import OperandError, shown
 from supremum.operations import ELEMENTWISE, Operation
+from supremum.typing import ArrayLike
 
 
 def _loss_arguments(name: str) -> Callable[..., Arguments]:
     """The arguments of a loss, which reduces its result."""
     defaults = LOSSES[name][1]
 
-    def arguments(input: Any, target: Any, /, *, reduction: str = "mean", **options: Any) -> Arguments:  # noqa: A002
+    def arguments(input: ArrayLike, target: ArrayLike, /, *, reduction: str = "mean", **options: Any) -> Arguments:  # noqa: A002
         if unknown := sorted(options.keys() - defaults.keys()):
             names = ", ".join(["reduction", *defaults])
             raise OperandError(f"{name} has no option {shown(unknown[0])}; its options are {names}")

@@ -1,13 +1,14 @@
 """Functions of the standard about dtypes and about what a library can do.
 
-The first parameter of each function is the library of the namespace.
+The first parameter of each function is the namespace.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeAlias
 
 from supremum import promotion
 from supremum.arrays.backends import Backend
@@ -16,8 +17,12 @@ from supremum.arrays.errors import RuntimeDtypeError
 from supremum.arrays.wrapped import library_of
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.formats import FORMATS, DType, Format, Kind, argument_dtype, as_format
+from supremum.operands import OperandLike
 from supremum.rules import get_rules
+from supremum.typing import DTypeLike
 
+DTypeKind: TypeAlias = "DTypeLike | tuple[DTypeLike, ...]"
+"""A name of `_KINDS`, a dtype, or a tuple of them."""
 _KINDS: dict[str, tuple[Kind, ...]] = {kind.value: (kind,) for kind in Kind} | {
     "integral": (Kind.UNSIGNED, Kind.SIGNED),
     "numeric": (Kind.UNSIGNED, Kind.SIGNED, Kind.FLOAT, Kind.COMPLEX),
@@ -29,11 +34,11 @@ def _row(value: Any) -> Format:
     return as_format(value.dtype if library_of(value) is not None else argument_dtype(value))
 
 
-def isdtype(backend: Backend, dtype: Any, kind: Any) -> bool:  # noqa: ARG001 (a function of a namespace)
+def isdtype(xp: ModuleType, dtype: DTypeLike, kind: DTypeKind) -> bool:  # noqa: ARG001 (a function of a namespace)
     """Whether a dtype has a kind.
 
     Args:
-        backend: the library.
+        xp: the namespace.
         dtype: the dtype.
         kind: `"bool"`, `"signed integer"`, `"unsigned integer"`, `"integral"`, `"real floating"`,
             `"complex floating"`, `"numeric"`, a dtype, or a tuple of them.
@@ -53,7 +58,7 @@ def isdtype(backend: Backend, dtype: Any, kind: Any) -> bool:  # noqa: ARG001 (a
     return True in {_is_of(row, each) for each in kinds}  # a set looks at all kinds, and so finds misspelled ones
 
 
-def _is_of(row: Format, kind: Any) -> bool:
+def _is_of(row: Format, kind: DTypeLike) -> bool:
     if isinstance(kind, str) and kind not in _KINDS:
         raise UnknownNameError("kind of dtype", kind, _KINDS)
     return row.kind in _KINDS[kind] if isinstance(kind, str) else row == as_format(kind)
@@ -97,11 +102,11 @@ class IntegerInfo:
     dtype: DType
 
 
-def finfo(backend: Backend, type: Any, /) -> FloatInfo:  # noqa: A002, ARG001 (the standard's name)
+def finfo(xp: ModuleType, type: DTypeLike, /) -> FloatInfo:  # noqa: A002, ARG001 (the standard's name)
     """The limits of a floating-point or complex format.
 
     Args:
-        backend: the library.
+        xp: the namespace.
         type: a dtype or an array.
 
     Raises:
@@ -118,11 +123,11 @@ def finfo(backend: Backend, type: Any, /) -> FloatInfo:  # noqa: A002, ARG001 (t
     return FloatInfo(real.bits, real.eps, float(real.max), float(real.min), real.smallest_normal, real.dtype)
 
 
-def iinfo(backend: Backend, type: Any, /) -> IntegerInfo:  # noqa: A002, ARG001 (the standard's name)
+def iinfo(xp: ModuleType, type: DTypeLike, /) -> IntegerInfo:  # noqa: A002, ARG001 (the standard's name)
     """The limits of an integer format.
 
     Args:
-        backend: the library.
+        xp: the namespace.
         type: a dtype or an array.
 
     Raises:
@@ -134,24 +139,24 @@ def iinfo(backend: Backend, type: Any, /) -> IntegerInfo:  # noqa: A002, ARG001 
     return IntegerInfo(row.bits, int(row.max), int(row.min), row.dtype)
 
 
-def result_type(backend: Backend, /, *arrays_and_dtypes: Any) -> DType:
+def result_type(xp: ModuleType, /, *arrays_and_dtypes: OperandLike) -> DType:
     """The same as `supremum.result_type`, under the rules that arrays of the library follow.
 
     Args:
-        backend: the library.
+        xp: the namespace.
         arrays_and_dtypes: arrays, dtypes and Python numbers.
 
     Raises:
         PromotionError: if the rules refuse.
     """
-    return promotion.result_type(*arrays_and_dtypes, rules=get_rules(in_jax=backend.in_jax))
+    return promotion.result_type(*arrays_and_dtypes, rules=get_rules(in_jax=xp.backend.in_jax))
 
 
-def can_cast(backend: Backend, from_: Any, to: Any, /) -> bool:
+def can_cast(xp: ModuleType, from_: DTypeLike, to: DTypeLike, /) -> bool:
     """Whether the rules promote one dtype to another.
 
     Args:
-        backend: the library.
+        xp: the namespace.
         from_: a dtype or an array.
         to: the other dtype.
 
@@ -161,7 +166,7 @@ def can_cast(backend: Backend, from_: Any, to: Any, /) -> bool:
     (True, False)
     """
     target = argument_dtype(to)
-    decision = promotion.explain(_row(from_).dtype, target, rules=get_rules(in_jax=backend.in_jax))
+    decision = promotion.explain(_row(from_).dtype, target, rules=get_rules(in_jax=xp.backend.in_jax))
     return bool(decision) and decision.dtype == target
 
 
@@ -169,17 +174,17 @@ class NamespaceInfo:
     """The inspection functions of the standard for one library.
 
     Args:
-        backend: the library.
+        xp: the namespace.
     """
 
-    __slots__ = ("_backend",)
+    __slots__ = ("_xp",)
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+    def __init__(self, xp: ModuleType) -> None:
+        self._xp = xp
 
     @property
     def _info(self) -> Any:
-        return self._backend.xp.__array_namespace_info__()
+        return self._xp.backend.xp.__array_namespace_info__()
 
     def capabilities(self) -> dict[str, Any]:
         """The capabilities that the library declares."""
@@ -193,17 +198,17 @@ class NamespaceInfo:
         """All devices of the library."""
         return list(self._info.devices())
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:  # noqa: ARG002 (the standard's signature)
+    def default_dtypes(self, *, device: object = None) -> dict[str, DType]:  # noqa: ARG002 (the standard's signature)
         """The default dtypes of new arrays under the rules in force.
 
         Args:
             device: ignored, as all devices have the same.
         """
         categories = {"real floating": "float", "complex floating": "complex", "integral": "integer"}
-        found = {kind: default_dtype(self._backend, category) for kind, category in categories.items()}
+        found = {kind: default_dtype(self._xp.backend, category) for kind, category in categories.items()}
         return {**found, "indexing": as_format(self._info.default_dtypes()["indexing"]).dtype}
 
-    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:  # noqa: ARG002 (likewise)
+    def dtypes(self, *, device: object = None, kind: DTypeKind | None = None) -> dict[str, DType]:  # noqa: ARG002 (likewise)
         """The dtypes of the standard that arrays can have now, by name.
 
         Args:
@@ -211,17 +216,8 @@ class NamespaceInfo:
             kind: as for `isdtype`; None for all.
         """
         rows = [row for row in FORMATS if row.is_builtin and row.name != "float16"]
-        wanted = [row for row in rows if kind is None or isdtype(self._backend, row.dtype, kind)]
-        return {row.name: row.dtype for row in wanted if _has_dtype(self._backend, row.dtype)}
-
-
-def namespace_info(backend: Backend) -> NamespaceInfo:
-    """The inspection functions of the standard.
-
-    Args:
-        backend: the library.
-    """
-    return NamespaceInfo(backend)
+        wanted = [row for row in rows if kind is None or isdtype(self._xp, row.dtype, kind)]
+        return {row.name: row.dtype for row in wanted if _has_dtype(self._xp.backend, row.dtype)}
 
 
 def _has_dtype(backend: Backend, dtype: DType) -> bool:
@@ -235,5 +231,5 @@ def _has_dtype(backend: Backend, dtype: DType) -> bool:
 
 INSPECTION_FUNCTIONS: dict[str, Callable[..., Any]] = {
     function.__name__: function for function in (can_cast, finfo, iinfo, isdtype, result_type)
-} | {"__array_namespace_info__": namespace_info}
+} | {"__array_namespace_info__": NamespaceInfo}
 """The functions of the namespace by name."""

@@ -17,7 +17,7 @@ REDUCTIONS: Final = ("mean", "sum", "none")
 _ACCUMULATED: Final = as_format("float32")
 
 
-def huber_loss(backend: Backend, a: Raw, b: Raw, *, delta: float, reduction: str) -> Raw:
+def huber_loss(backend: Backend, a: Any, b: Any, *, delta: float, reduction: str) -> Raw:
     """`d**2 / 2` where the difference `d` is at most `delta`, and `delta * (|d| - delta / 2)` beyond."""
     xp = backend.xp
     difference = xp.abs(a - b)
@@ -25,18 +25,18 @@ def huber_loss(backend: Backend, a: Raw, b: Raw, *, delta: float, reduction: str
     return _reduce_loss(backend, xp.where(difference <= delta, near, delta * (difference - 0.5 * delta)), reduction)
 
 
-def l1_loss(backend: Backend, a: Raw, b: Raw, *, reduction: str) -> Raw:
+def l1_loss(backend: Backend, a: Any, b: Any, *, reduction: str) -> Raw:
     """The absolute difference."""
     return _reduce_loss(backend, backend.xp.abs(a - b), reduction)
 
 
-def mse_loss(backend: Backend, a: Raw, b: Raw, *, reduction: str) -> Raw:
+def mse_loss(backend: Backend, a: Any, b: Any, *, reduction: str) -> Raw:
     """The squared difference."""
     return _reduce_loss(backend, backend.xp.square(a - b), reduction)
 
 
 def poisson_nll_loss(
-    backend: Backend, a: Raw, b: Raw, *, log_input: bool, full: bool, eps: float, reduction: str
+    backend: Backend, a: Any, b: Any, *, log_input: bool, full: bool, eps: float, reduction: str
 ) -> Raw:
     """The negative log likelihood of counts `b` under a Poisson distribution with mean `exp(a)`, or `a`."""
     xp = backend.xp

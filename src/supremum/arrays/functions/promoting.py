@@ -19,9 +19,10 @@ from supremum.errors import ArgumentError
 from supremum.formats import as_format
 from supremum.operands import as_operand
 from supremum.rules import RulesLike, get_rules
+from supremum.typing import ArrayLike
 
 
-def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Arguments:
+def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Arguments:
     """Arrays joined along a dimension, in their common dtype.
 
     Args:
@@ -39,7 +40,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Arguments:
     return _several("concat", arrays), {"axis": axis}
 
 
-def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Arguments:
+def stack(arrays: Sequence[ArrayLike], /, *, axis: int = 0) -> Arguments:
     """Arrays joined along a new dimension, in their common dtype.
 
     Args:
@@ -52,7 +53,7 @@ def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Arguments:
     return _several("stack", arrays), {"axis": axis}
 
 
-def _several(name: str, arrays: Sequence[Any]) -> list[Any]:
+def _several(name: str, arrays: Sequence[ArrayLike]) -> list[Any]:
     found = list(arrays)
     if not found:
         raise ArgumentError(f"{name} needs at least one array")
@@ -67,7 +68,7 @@ def _of_list(name: str) -> Callable[[Backend, Plan], Callable[..., Raw]]:
     return build
 
 
-def where(condition: Any, x1: Any, x2: Any, /) -> Arguments:
+def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Arguments:
     """Elements of one array where a condition is true, and of another where it is false.
 
     Args:
@@ -103,14 +104,14 @@ class _Where(PromotingFunction):
         return super().prepare(rules_like, args, options)
 
 
-def _positions(x: Any, /) -> None:
+def _positions(x: ArrayLike, /) -> None:
     """The arguments of `nonzero`."""
 
 
 _NONZERO = PassThroughFunction("nonzero", _positions)
 
 
-def clip(x: Any, /, min: Any = None, max: Any = None) -> Arguments:  # noqa: A002 (the standard's names)
+def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Arguments:  # noqa: A002 (the standard's names)
     """Limit elements to a range.
 
     Args:
@@ -130,7 +131,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Arguments:  # noqa: A00
     return (x, *bounds.values()), {"bounds": (*bounds,)}
 
 
-def _is_ignored(x: Any, name: str, bound: Any) -> bool:
+def _is_ignored(x: ArrayLike, name: str, bound: ArrayLike) -> bool:
     """Whether the rules ignore a bound."""
     rules = get_rules()
     operands = [as_key(each, rules) for each in (x, bound)]
@@ -157,7 +158,7 @@ def _limits(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     return limit
 
 
-def matmul(x1: Any, x2: Any, /) -> Arguments:
+def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Arguments:
     """The product of two matrices, or of stacks of them, in the dtype that the rules decide for `matmul`.
 
     Args:
@@ -170,7 +171,7 @@ def matmul(x1: Any, x2: Any, /) -> Arguments:
     return (x1, x2), {}
 
 
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Arguments:
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | Sequence[Sequence[int]] = 2) -> Arguments:
     """The sum of products over some dimensions, in the dtype that the rules decide for `tensordot`.
 
     Args:
@@ -184,7 +185,7 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Arguments:
     return (x1, x2), {"axes": axes}
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Arguments:
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Arguments:
     """The dot products of vectors, with the first conjugated, in the dtype that the rules decide for `vecdot`.
 
     Args:
@@ -198,7 +199,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Arguments:
     return (x1, x2), {"axis": axis}
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Arguments:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Arguments:
     """The cross products of vectors of three elements, in the dtype that the rules decide for `cross`.
 
     Args:
@@ -212,7 +213,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Arguments:
     return (x1, x2), {"axis": axis}
 
 
-def outer(x1: Any, x2: Any, /) -> Arguments:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Arguments:
     """All products of the elements of two vectors, in the dtype that the rules decide for `outer`.
 
     Args:
@@ -225,7 +226,7 @@ def outer(x1: Any, x2: Any, /) -> Arguments:
     return (x1, x2), {}
 
 
-def solve(x1: Any, x2: Any, /) -> Arguments:
+def solve(x1: ArrayLike, x2: ArrayLike, /) -> Arguments:
     """The solution of linear equations, in the dtype that the rules decide for `solve`.
 
     Args:
@@ -238,7 +239,7 @@ def solve(x1: Any, x2: Any, /) -> Arguments:
     return (x1, x2), {}
 
 
-def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Arguments:
+def searchsorted(x1: ArrayLike, x2: ArrayLike, /, *, side: str = "left", sorter: ArrayLike | None = None) -> Arguments:
     """The positions at which elements would be inserted into a sorted array, compared in their common dtype.
 
     Args:
@@ -258,7 +259,7 @@ def _search(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     return lambda x1, x2, sorter=None: function(x1, x2, side=side, **({} if sorter is None else {"sorter": sorter}))
 
 
-def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Arguments:
+def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Arguments:
     """Whether each element of an array is in another array, compared in their common dtype.
 
     Args:
@@ -272,7 +273,9 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Arguments:
     return (x1, x2), {"invert": invert}
 
 
-def diff(x: Any, /, n: int = 1, *, axis: int = -1, prepend: Any = None, append: Any = None) -> Arguments:
+def diff(
+    x: ArrayLike, /, n: int = 1, *, axis: int = -1, prepend: ArrayLike | None = None, append: ArrayLike | None = None
+) -> Arguments:
     """Differences of neighbours, in the common dtype of the array and of what is added before and after it.
 
     Args:
@@ -316,12 +319,9 @@ PROMOTING_FUNCTIONS: dict[str, PromotingFunction] = {
     "stack": PromotingFunction("stack", stack, _of_list("stack")),
     "where": _Where("where", where, _choice, promoted=slice(1, None)),
     **_PRODUCTS,
+    **{f"linalg.{name}": function for name, function in _PRODUCTS.items()},
+    "linalg.cross": PromotingFunction("cross", cross, by_name("linalg.cross")),
+    "linalg.outer": PromotingFunction("outer", outer, by_name("linalg.outer")),
+    "linalg.solve": PromotingFunction("solve", solve, by_name("linalg.solve")),
 }
-"""The functions of the namespace itself, by name."""
-PROMOTING_LINALG_FUNCTIONS: dict[str, PromotingFunction] = {
-    "cross": PromotingFunction("cross", cross, by_name("linalg.cross")),
-    "outer": PromotingFunction("outer", outer, by_name("linalg.outer")),
-    "solve": PromotingFunction("solve", solve, by_name("linalg.solve")),
-    **_PRODUCTS,
-}
-"""The functions of its `linalg`."""
+"""The functions by name, with their extension."""

@@ -8,8 +8,9 @@ from typing import Any, Final, cast
 from supremum.argument_checks import flag, real_number, whole_number
 from supremum.arrays.backends.base import Build
 from supremum.arrays.promoting_function import Arguments, Reduction
-from supremum.arrays.reduction_kernels import mean_without_nan, median, reduction, sum_without_nan
+from supremum.arrays.reduction_kernels import Axes, mean_without_nan, median, reduction, sum_without_nan
 from supremum.formats import argument_dtype
+from supremum.typing import ArrayLike, DTypeLike
 
 # The largest number of dimensions of NumPy's arrays; other libraries have the same limit or a lower one.
 _MOST_AXES: Final = 64
@@ -25,22 +26,26 @@ def _dtype(value: Any) -> Any:
     return None if value is None else argument_dtype(value)
 
 
-def _sum_arguments(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Arguments:
+def _sum_arguments(
+    x: ArrayLike, /, *, axis: Axes = None, dtype: DTypeLike | None = None, keepdims: bool = False
+) -> Arguments:
     return (x,), {"axis": _axis(axis), "dtype": _dtype(dtype), "keepdims": flag("keepdims", keepdims)}
 
 
 def _cumulative_arguments(
-    x: Any, /, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+    x: ArrayLike, /, *, axis: Axes = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Arguments:
     initial = flag("include_initial", include_initial)
     return (x,), {"axis": _axis(axis), "dtype": _dtype(dtype), "include_initial": initial}
 
 
-def _reduction_arguments(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Arguments:
+def _reduction_arguments(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False) -> Arguments:
     return (x,), {"axis": _axis(axis), "keepdims": flag("keepdims", keepdims)}
 
 
-def _variance_arguments(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Arguments:
+def _variance_arguments(
+    x: ArrayLike, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False
+) -> Arguments:
     divisor = real_number("correction", correction)
     return (x,), {"axis": _axis(axis), "correction": divisor, "keepdims": flag("keepdims", keepdims)}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,19 @@ from supremum.arrays.backends import Backend, Plan, Raw
 from supremum.arrays.functions.compositions import as_inexact
 from supremum.arrays.pass_through_function import PassThroughFunction
 from supremum.arrays.promoting_function import Arguments, PromotingFunction
-from supremum.arrays.reduction_kernels import in_rows
+from supremum.arrays.reduction_kernels import Axes, in_rows
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import Format, as_format
+from supremum.typing import ArrayLike
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 _LARGEST = 2**63 - 1
 
 
-def quantile(xp: Any, x: Any, q: Any, /, *, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Any:
+def quantile(
+    xp: ModuleType, x: ArrayLike, q: ArrayLike, /, *, axis: Axes = None, method: str = "linear",
+    keepdims: bool = False,
+) -> Any:  # fmt: skip
     """The values below which a part of all elements are, in the dtype in which the rules interpolate between elements.
 
     Args:
@@ -48,7 +53,10 @@ def quantile(xp: Any, x: Any, q: Any, /, *, axis: Any = None, method: str = "lin
     return _quantile(xp, x, q, 1, axis, method, flag("keepdims", keepdims))
 
 
-def percentile(xp: Any, x: Any, q: Any, /, *, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Any:
+def percentile(
+    xp: ModuleType, x: ArrayLike, q: ArrayLike, /, *, axis: Axes = None, method: str = "linear",
+    keepdims: bool = False,
+) -> Any:  # fmt: skip
     """The same as `quantile`, with parts from 0 to 100.
 
     Args:
@@ -65,7 +73,7 @@ def percentile(xp: Any, x: Any, q: Any, /, *, axis: Any = None, method: str = "l
     return _quantile(xp, x, q, 100, axis, method, flag("keepdims", keepdims))
 
 
-def _quantile(xp: Any, x: Any, q: Any, whole: int, axis: Any, method: str, keepdims: bool) -> Any:
+def _quantile(xp: ModuleType, x: Any, q: Any, whole: int, axis: Any, method: str, keepdims: bool) -> Any:
     """The quantile of a part of a whole."""
     chosen("method", method, _METHODS)
     array = xp.asarray(x)
@@ -120,7 +128,7 @@ def _places(
     return below, ceil(at), weight * 0 + 0.5 if method == "midpoint" else weight
 
 
-def _between(xp: Any, low: Any, high: Any, weight: Any) -> Any:
+def _between(xp: ModuleType, low: Any, high: Any, weight: Any) -> Any:
     """Values between others, computed from the nearer one, so that a weight of 1 returns the upper one."""
     start, end = as_inexact(xp, low), as_inexact(xp, high)
     step = end - start
@@ -129,7 +137,7 @@ def _between(xp: Any, low: Any, high: Any, weight: Any) -> Any:
     return xp.where(weight >= 0.5, end - step * (1 - weight), start + step * weight)
 
 
-def bincount(xp: Any, x: Any, /, weights: Any = None, *, minlength: int = 0) -> Any:
+def bincount(xp: ModuleType, x: ArrayLike, /, weights: ArrayLike | None = None, *, minlength: int = 0) -> Any:
     """How often each integer occurs, or the sums of its weights, in the dtype that the rules decide for `sum`.
 
     The length of the result depends on the values, so JAX cannot trace it.
@@ -161,7 +169,7 @@ def bincount(xp: Any, x: Any, /, weights: Any = None, *, minlength: int = 0) -> 
     return _count_bins(xp, array, weights, max(whole_number("minlength", minlength, 0, _LARGEST), length))
 
 
-def _count_bins(xp: Any, places: Any, weights: Any, length: int) -> Any:
+def _count_bins(xp: ModuleType, places: Any, weights: Any, length: int) -> Any:
     """The counts, or the sums of weights, of the integers below a length."""
     if weights is None:
         return _COUNTS.call(places, length=length)
@@ -179,7 +187,7 @@ def _weight_arguments(x: Any, weights: Any, /, *, length: int) -> Arguments:
     return (x, weights), {"length": length}
 
 
-def _bins(backend: Backend, *, length: int) -> Callable[..., Raw]:
+def _bins(backend: Backend, *, length: int) -> Callable[..., Any]:
     function = backend.function("bincount")
     # JAX can trace it for a known length, and accepts one.
     return partial(function, minlength=length, **({"length": length} if backend.in_jax else {}))
@@ -198,14 +206,14 @@ _SUMS = PromotingFunction("sum", _weight_arguments, _sums_of_bins, name="bincoun
 
 
 def histogram(
-    xp: Any,
-    x: Any,
+    xp: ModuleType,
+    x: ArrayLike,
     /,
-    bins: Any = 10,
+    bins: ArrayLike = 10,
     *,
-    range: Any = None,  # noqa: A002 (NumPy's name)
+    range: Sequence[ArrayLike] | None = None,  # noqa: A002 (NumPy's name)
     density: bool | None = None,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
 ) -> tuple[Any, Any]:
     """How many elements are in each of several intervals, and the edges of the intervals.
 
@@ -245,7 +253,7 @@ def histogram(
     return counts, edges
 
 
-def _edges(xp: Any, flat: Any, bins: Any, limits: Sequence[Any] | None) -> Any:
+def _edges(xp: ModuleType, flat: Any, bins: Any, limits: Sequence[Any] | None) -> Any:
     """The edges of the intervals of a histogram."""
     if isinstance(bins, str):
         raise ArgumentError(

@@ -18,9 +18,10 @@ from supremum.decisions import PromotionError
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.promotion import explain
 from supremum.rules import RulesLike, get_rules
+from supremum.typing import ArrayLike
 
 
-def einsum(subscripts: str, /, *operands: Any) -> Arguments:
+def einsum(subscripts: str, /, *operands: ArrayLike) -> Arguments:
     """Sums of products in Einstein's notation, in the dtype that the rules decide for `tensordot`.
 
     Three or more operands must have the dtypes of a `tensordot` with the next one. They are converted to the dtype that
@@ -142,7 +143,7 @@ def _kept(given: str, needed: str) -> str:
     return "..." * ("..." in given) + "".join(letters)
 
 
-def dot(x1: Any, x2: Any, /) -> Arguments:
+def dot(x1: ArrayLike, x2: ArrayLike, /) -> Arguments:
     """The sums of products over the last dimension of one array and the last but one of another, or its only one.
 
     Args:
@@ -168,7 +169,7 @@ def _dot(backend: Backend, _: Plan) -> Callable[..., Raw]:
     return lambda a, b: product(a, b, axes=((a.ndim - 1,), (max(b.ndim - 2, 0),)))
 
 
-def convolve(x1: Any, x2: Any, /, mode: str = "full") -> Arguments:
+def convolve(x1: ArrayLike, x2: ArrayLike, /, mode: str = "full") -> Arguments:
     """The convolution of two vectors, in the dtype that the rules decide for `tensordot`.
 
     Args:
@@ -195,7 +196,7 @@ def _convolve(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     return _in_builtin(backend, plan, lambda x1, x2: function(x1, x2, mode=mode))
 
 
-def _by_windows(xp: Any, mode: str, x1: Raw, x2: Raw) -> Raw:
+def _by_windows(xp: Any, mode: str, x1: Any, x2: Any) -> Raw:
     """The convolution as a product of a matrix and a vector, for libraries that have none."""
     if min(len(x1.shape), len(x2.shape)) < 1 or max(len(x1.shape), len(x2.shape)) > 1 or 0 in (*x1.shape, *x2.shape):
         raise ArgumentError("convolve needs two vectors that are not empty")
