@@ -1,7 +1,6 @@
 """Pictures of rule sets."""
 
 import itertools
-import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -15,7 +14,6 @@ from supremum.analysis.inferred_lattice import NoLattice, order_of
 from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, rule_table, short_name
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.operands import WEAK_NAMES
-from supremum.render.svg import PALETTE
 from supremum.rules import rule_names
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -187,26 +185,3 @@ def test_texts_fit_in_a_browser_and_dark_mode_is_dark(tmp_path):
                     assert y - 1 < top < bottom < below + 1, (rules, text)
                 fill = "getComputedStyle(document.querySelector('.page')).fill"
                 assert page.evaluate(fill) == page_colour
-
-
-def test_contrast_of_names_on_their_boxes_and_of_lines_on_the_page():
-    svg = lattice_svg("jax-x64", path=("int8", "float16"))
-    light, dark = svg.split("<style>")[1].split("@media")
-    for theme in (light, dark):
-        colours = dict(re.findall(r"--(\w+): (#\w+);", theme))
-        fills = re.findall(r"\.box \{ fill: (#\w+); \}", theme)
-        assert len(fills) == len(PALETTE)
-        for fill in (*fills, colours["page"]):
-            assert _contrast(colours["text"], fill) >= 7
-        assert _contrast(colours["line"], colours["page"]) >= 3
-        assert _contrast(colours["lit"], colours["page"]) >= 4.5
-
-
-def _contrast(one, other):
-    """The contrast ratio of WCAG 2.2, section 1.4.3."""
-    lights = []
-    for colour in (one, other):
-        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        lights.append(sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True)))
-    return (max(lights) + 0.05) / (min(lights) + 0.05)

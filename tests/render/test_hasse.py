@@ -216,32 +216,8 @@ def test_the_picture_has_every_label_edge_and_mark():
     assert len(list(root.iter(f"{SVG}path"))) == 2
 
 
-def _tokens(dot):
-    """The tokens of a DOT text, by https://graphviz.org/doc/info/lang.html; fails at an invalid token."""
-    found, place = [], 0
-    while place < len(dot):
-        if dot[place].isspace():
-            place += 1
-        elif dot[place] == '"':
-            end = place + 1
-            while dot[end] != '"':
-                end += 2 if dot[end] == "\\" else 1
-            found.append(("id", dot[place + 1 : end]))
-            place = end + 1
-        elif dot.startswith("->", place):
-            found.append(("edge", "->"))
-            place += 2
-        elif dot[place] in "{}[]=,;":
-            found.append((dot[place], dot[place]))
-            place += 1
-        else:
-            end = place
-            while dot[end].isalnum():
-                end += 1
-            assert end > place, dot[place:]
-            found.append(("id", dot[place:end]))
-            place = end
-    return found
+# The tokens of a DOT text, by https://graphviz.org/doc/info/lang.html.
+_TOKEN = re.compile(r'"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<id>[^\W_]+)|->|[{}\[\]=,;]')
 
 
 def test_labels_replace_names_and_are_explained():
@@ -255,11 +231,13 @@ def test_labels_replace_names_and_are_explained():
 
 
 def test_the_dot_text_is_valid_dot():
-    tokens = _tokens(hasse_to_dot(LIT))
-    kinds = "".join({"id": "i", "edge": ">"}.get(kind, kind) for kind, _ in tokens)
+    dot = hasse_to_dot(LIT)
+    tokens = list(_TOKEN.finditer(dot))
+    assert "".join(dot.split()) == "".join("".join(token[0].split()) for token in tokens)
+    ids = [token["quoted"] or token["id"] for token in tokens if token.lastgroup]
+    kinds = "".join("i" if token.lastgroup else ">" if token[0] == "->" else token[0] for token in tokens)
     attributes = r"(\[i=i(,i=i)*\])"
     assert re.fullmatch(rf"ii\{{(i(>i)?{attributes}?;)*\}}", kinds), kinds
-    ids = [text for kind, text in tokens if kind == "id"]
     assert ids[:2] == ["digraph", 'a \\"b\\" <c>']
     assert {"int*", "int8", "bool", "&"} <= set(ids)
     assert kinds.count(">") == 2
