@@ -31,8 +31,6 @@ LINES = {
     "table --rules jxa": "supremum: unknown rule set 'jxa': did you mean 'jax'?",
     "table --types flaot32": "supremum: unknown dtype 'flaot32': did you mean 'float32'?",
     "table --format jsn": "supremum: unknown format 'jsn': did you mean 'json'?",
-    "table --unknown bfloat16": "supremum: --weak-as-64-bit and --unknown need --against",
-    "table --unknown bf61 --against torch": "supremum: unknown dtype 'bf61': did you mean 'bf16'?",
     "diff -o a.html": "supremum: Name two rule sets, as in supremum diff jax-x64 numpy.",
     "diff torch": "supremum: Name a second rule set to compare torch with, as in supremum diff torch numpy.",
     "diff numpy": "supremum: Name a second rule set to compare numpy with, as in supremum diff numpy jax-x64.",

@@ -51,12 +51,6 @@ class Call:
     arguments: tuple[Any, ...]
 
 
-def check_target(target: str, args: str | None) -> None:
-    """Raise if the target is a function and its arguments are missing."""
-    if args is None and ":" in target and not target.endswith(".py"):
-        raise ArgumentError(f"The function {shortened(target)} needs --args, such as --args 'f32[8,128], bf16[128]'.")
-
-
 def call_of(target: str, args: str) -> tuple[Call | None, BaseException | None]:
     """Import a function and make its arguments.
 

@@ -110,13 +110,6 @@ def table(
     against: Annotated[
         str | None, typer.Option(metavar="NAME", help="Mark the cells that differ from this rule set's.")
     ] = None,
-    weak_as_64_bit: Annotated[
-        bool, typer.Option("--weak-as-64-bit", help="Let the other rule set read Python numbers as 64-bit dtypes.")
-    ] = False,
-    unknown: Annotated[
-        list[str] | None,
-        typer.Option(metavar="DTYPE", help="A format the other rule set is taken not to know; repeat for several."),
-    ] = None,
     types: Annotated[
         str | None,
         typer.Option(
@@ -129,14 +122,8 @@ def table(
 ) -> None:
     """Print the dtypes to which all pairs of types promote."""
     wanted = chosen_format(format, output, _TABLE_FORMATS)
-    if against is None and (weak_as_64_bit or unknown):
-        raise ArgumentError("--weak-as-64-bit and --unknown need --against, because they apply to that rule set.")
     listed = types if types is not None else "all" if wanted == "json" else "standard"
-    compared = None
-    if against is not None:
-        compared = analysis.compare(
-            rules, against, operation, listed, weak_as_64_bit=weak_as_64_bit, unknown=unknown or ()
-        )
+    compared = None if against is None else analysis.compare(rules, against, operation, listed)
     decided = analysis.rule_table(rules, operation, listed) if compared is None else compared.left
     if wanted == "terminal":
         put_drawn(lambda console: _draw_table(decided, console, compared), output)
