@@ -110,13 +110,6 @@ def test_output_for_programs_has_nothing_that_the_script_prints(run):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("width", ["40", "80"])
-def test_text_fits_narrow_terminals(run, monkeypatch, width):
-    monkeypatch.setenv("COLUMNS", width)
-    result = run("losses:loss", "--args", "losses:make_args")
-    assert max(map(len, result.stdout.splitlines()[1:])) <= int(width)
-
-
 def test_a_picture_shows_one_function(run):
     result = run("train.py", "--format", "svg", "--", "1")
     assert result.exit_code == 2

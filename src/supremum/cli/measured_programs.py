@@ -104,12 +104,12 @@ def _measure_function(target: str, args: str, tool: Tool, *, runs: bool) -> tupl
     call, error = call_of(target, args)
     if call is None:
         return [], error
-    report, error = tried(lambda: tool(call.function)(*(with_values(call.arguments) if runs else call.arguments)))
+    function, arguments = call
+    report, error = tried(lambda: tool(function)(*(with_values(arguments) if runs else arguments)))
     if isinstance(error, SupremumError):
         raise error
-    described = args.strip()
-    found = Measured(f"{call.name}({described})", call.name, (described,), report)
-    return [found] if error is None else [], error
+    name, described = target.partition(":")[2], args.strip()
+    return [Measured(f"{name}({described})", name, (described,), report)] if error is None else [], error
 
 
 def report_program(
