@@ -24,7 +24,7 @@ from supremum.errors import ArgumentError, shown
 from supremum.formats import CATEGORIES, as_format
 from supremum.lattice import counterexamples
 from supremum.render import Mark, SideBySide, Table
-from supremum.rules import RuleSet, RulesLike, get_rules, weak_defaults
+from supremum.rules import RulesLike, get_rules, weak_defaults
 
 WIDEST: dict[str, str] = weak_defaults("int64", "float64", "complex128")
 """The 64-bit dtype of each weak kind, which NumPy before version 2 gave Python numbers.
@@ -223,16 +223,13 @@ def compare(
     ... ).counts
     {'value': 2, 'narrower': 1}
     """
-    _refuse_namesakes(get_rules(left), get_rules(right))
-    one = rule_table(left, operation, types)
-    other = rule_table(right, operation, types, stand_ins=WIDEST if flag("weak_as_64_bit", weak_as_64_bit) else None)
+    first, second = get_rules(left), get_rules(right)
+    if first.name == second.name and first != second:
+        raise ArgumentError(f"Rule sets must have different names, got {shown(first.name)} twice; rename one.")
+    one = rule_table(first, operation, types)
+    other = rule_table(second, operation, types, stand_ins=WIDEST if flag("weak_as_64_bit", weak_as_64_bit) else None)
     ways = {pair: difference(decision, other.decisions[pair]) for pair, decision in one.decisions.items()}
     return Comparison(one, other, {pair: how for pair, how in ways.items() if how is not None})
-
-
-def _refuse_namesakes(left: RuleSet, right: RuleSet) -> None:
-    if left.name == right.name and left != right:
-        raise ArgumentError(f"Rule sets must have different names, got {shown(left.name)} twice; rename one.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,6 @@ from supremum.cli.output import (
     put_drawn,
     put_text,
 )
-from supremum.decisions import Decision
 from supremum.errors import ArgumentError, shortened
 from supremum.operands import parse_operand
 from supremum.operations import as_operation
@@ -304,7 +303,8 @@ def _draw_comparison(console: Console, compared: analysis.Comparison, grouped: a
             both = a != b and compared.differing.get((b, a)) == how
             if both and order[a] > order[b]:
                 continue
-            results = [_shown(rules.decisions[a, b]) for rules in (compared.left, compared.right)]
+            decisions = [rules.decisions[a, b] for rules in (compared.left, compared.right)]
+            results = [Text(analysis.told(each), style=_COLOURS[analysis.style_of(each)]) for each in decisions]
             pair = f"{analysis.short_name(a)}, {analysis.short_name(b)}"
             columns.add_row(pair + (" and back" if both else ""), *results, how)
         console.print(columns)
@@ -314,7 +314,3 @@ def _draw_comparison(console: Console, compared: analysis.Comparison, grouped: a
         console.print(f"  {heading}", highlight=False)
         for triple in grouped.written(rules, shown):
             console.print(f"    {triple}", highlight=False)
-
-
-def _shown(decision: Decision) -> Text:
-    return Text(analysis.told(decision), style=_COLOURS[analysis.style_of(decision)])
