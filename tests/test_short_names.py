@@ -25,7 +25,7 @@ PLACES = {
         XP.sum(XP.ones(2), dtype=f32).dtype, XP.finfo(f32).max, XP.isdtype(np.dtype("int8"), "integral"),
     ],
     "tables": lambda f32, bf16, i8: analysis.rule_table("torch", types=f"{f32},{bf16},{i8}").data(),
-    "comparison": lambda f32, bf16, i8: analysis.compare("torch", "numpy", types=[f32, i8], unknown=[bf16]).data(),
+    "comparison": lambda f32, bf16, i8: analysis.compare("torch", "numpy", types=[f32, i8, bf16]).data(),
     "lattice": lambda f32, bf16, i8: analysis.lattice_svg("jax-x64", path=(i8, bf16)),
     "own rules": lambda f32, bf16, i8: supremum.result_type(
         "int8", 1.5, rules=RuleSet.from_lattice(

@@ -13,15 +13,11 @@ _AUTOCAST = (*AUTOCAST_ROWS, *AUTOCAST_COMPOSITIONS)
 _HEAD = ("operations", "operands", "Supremum", "source", "compared with", "cells", "why")
 
 
-def departures_of(rules: str) -> list[Departure]:
-    """Return the departures of a rule set; those named `"jax"` are departures of all JAX rule sets."""
-    names = {rules, *(name for name, members in FOLLOWING.items() if rules in members)}
-    return [row for row in _DEPARTURES if row.rules in names]
-
-
 def departures_section(rules: str) -> str:
     """Return the section on departures of a rule set's page, in Markdown."""
-    rows = departures_of(rules)
+    # Those named "jax" are departures of all JAX rule sets.
+    names = {rules, *(name for name, members in FOLLOWING.items() if rules in members)}
+    rows = [row for row in _DEPARTURES if row.rules in names]
     if not rows:
         return "None: every cell that was compared agrees with its source."
     return markdown_table(_HEAD, list(map(_written, rows)))

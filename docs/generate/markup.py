@@ -65,16 +65,27 @@ def kind_table(table: RuleTable, label: str) -> str:
     """
     drawing = table.drawing()
     head = "".join(f'<th scope="col" title="{escape(name)}">{escape(short_name(name))}</th>' for name in table.types)
-    body = "".join(
-        f'<tr><th scope="row">{_heading(name)}</th>{"".join(map(_cell, cells))}</tr>\n'
+    body = "\n".join(
+        f'<tr><th scope="row">{_heading(name)}</th>{"".join(map(_cell, cells))}</tr>'
         for name, (_, cells) in zip(table.types, drawing.rows, strict=True)
     )
-    return raw_html(
-        f"{kind_legend(drawing.legend)}"
+    return raw_html(kind_legend(drawing.legend) + scrolling_table(head, body, label, "codes"))
+
+
+def scrolling_table(head: str, body: str, label: str, style: str) -> str:
+    """Return a table that scrolls sideways in a narrow window, as HTML.
+
+    Args:
+        head: the headings of the columns, in HTML.
+        body: the rows, in HTML.
+        label: the label for screen readers.
+        style: a class of the table.
+    """
+    return (
         f"{sideways_hint()}\n"
         f'<div class="kind-scroll" tabindex="0" role="region" aria-label="{escape(label)}">\n'
-        f'<table class="kind-table codes"><thead><tr><td></td>{head}</tr></thead>\n'
-        f"<tbody>\n{body}</tbody></table></div>"
+        f'<table class="kind-table {style}"><thead><tr><td></td>{head}</tr></thead>\n'
+        f"<tbody>\n{body}\n</tbody></table></div>"
     )
 
 

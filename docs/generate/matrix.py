@@ -6,10 +6,9 @@ from functools import cache
 from html import escape
 from itertools import combinations
 
-from generate.markup import markdown_table, raw_html
+from generate.markup import markdown_table, raw_html, scrolling_table
 from supremum.analysis.comparison import compare
 from supremum.analysis.tables import STANDARD_TYPES
-from supremum.render import sideways_hint
 from supremum.rules.names import HOMES
 
 _CELLS = len(STANDARD_TYPES) ** 2
@@ -46,12 +45,7 @@ def _nearest(name: str) -> str:
 def _matrix() -> str:
     head = "".join(f'<th scope="col"><span>{escape(name)}</span></th>' for name in HOMES)
     rows = "\n".join(f'<tr><th scope="row">{escape(a)}</th>{"".join(_cell(a, b) for b in HOMES)}</tr>' for a in HOMES)
-    return raw_html(
-        f"{sideways_hint()}\n"
-        '<div class="kind-scroll" tabindex="0" role="region" aria-label="distances between rule sets">\n'
-        f'<table class="kind-table matrix"><thead><tr><td></td>{head}</tr></thead>\n'
-        f"<tbody>\n{rows}\n</tbody></table></div>"
-    )
+    return raw_html(scrolling_table(head, rows, "distances between rule sets", "matrix"))
 
 
 def _cell(a: str, b: str) -> str:

@@ -7,11 +7,10 @@ from html import escape
 from typing import Any
 
 import supremum
-from generate.markup import kind_legend, raw_html
+from generate.markup import kind_legend, raw_html, scrolling_table
 from generate.surprise import outcome, written_call
 from supremum import Decision
 from supremum.analysis.tables import STYLES, style_of, with_short_names
-from supremum.render import sideways_hint
 
 SUMS: tuple[tuple[Any, Any], ...] = (
     ("int8", 1000), ("uint8", 256), ("uint8", -1), ("int32", 2**40), ("float16", 1e6), ("float16", 1e-8),
@@ -47,12 +46,8 @@ def outcome_table(head: Sequence[str], rows: Sequence[tuple[str, Sequence[Decisi
     used = {style_of(each) for _, decisions in rows for each in decisions}
     headings = "".join(f'<th scope="col">{escape(each)}</th>' for each in head)
     body = "\n".join(f'<tr><th scope="row">{heading}</th>{_cells(decisions)}</tr>' for heading, decisions in rows)
-    return raw_html(
-        kind_legend((style, meaning) for style, meaning in STYLES.items() if style in used) + f"{sideways_hint()}\n"
-        f'<div class="kind-scroll" tabindex="0" role="region" aria-label="{escape(label)}">\n'
-        f'<table class="kind-table outcomes"><thead><tr><td></td>{headings}</tr></thead>\n'
-        f"<tbody>\n{body}\n</tbody></table></div>"
-    )
+    legend = kind_legend((style, meaning) for style, meaning in STYLES.items() if style in used)
+    return raw_html(legend + scrolling_table(headings, body, label, "outcomes"))
 
 
 def _cells(decisions: Iterable[Decision]) -> str:

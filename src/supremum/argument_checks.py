@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
+from supremum.typing import PyTree
 
 T = TypeVar("T")
 # The deepest nesting of containers; JAX flattens trees recursively, and fails at about 900 levels.
 DEEPEST = 100
 
 
-def flag(name: str, value: Any) -> bool:
+def flag(name: str, value: object) -> bool:
     """Check that a value is a bool, of Python or NumPy.
 
     Raises:
@@ -31,7 +32,7 @@ def flag(name: str, value: Any) -> bool:
     return number
 
 
-def chosen(what: str, value: Any, choices: Iterable[str]) -> Any:
+def chosen(what: str, value: object, choices: Iterable[str]) -> Any:
     """Check that a value is one of a few names.
 
     Raises:
@@ -48,7 +49,7 @@ def chosen(what: str, value: Any, choices: Iterable[str]) -> Any:
     return value
 
 
-def text(name: str, value: Any) -> str:
+def text(name: str, value: object) -> str:
     """Check that a value is a string.
 
     Raises:
@@ -57,7 +58,7 @@ def text(name: str, value: Any) -> str:
     return instance(name, value, str, "a str")
 
 
-def mapping(name: str, value: Any, example: str) -> Any:
+def mapping(name: str, value: object, example: str) -> Any:
     """Check that a value is a mapping, whatever its entries.
 
     Args:
@@ -78,7 +79,7 @@ def mapping(name: str, value: Any, example: str) -> Any:
     return cast("Any", value)
 
 
-def iterable(name: str, value: Any, what: str) -> Any:
+def iterable(name: str, value: object, what: str) -> Any:
     """Check that a value is iterable, whatever its items.
 
     Args:
@@ -99,12 +100,12 @@ def iterable(name: str, value: Any, what: str) -> Any:
     return value
 
 
-def is_iterable(value: Any) -> bool:
+def is_iterable(value: object) -> bool:
     """Whether a value is iterable; strings, bytes and arrays without dimensions do not count."""
     return not isinstance(value, (str, bytes)) and getattr(value, "ndim", None) != 0 and isinstance(value, Iterable)
 
 
-def function(name: str, value: Any, example: str) -> Callable[..., Any]:
+def function(name: str, value: object, example: str) -> Callable[..., Any]:
     """Check that a value is callable.
 
     Args:
@@ -125,7 +126,7 @@ def function(name: str, value: Any, example: str) -> Callable[..., Any]:
     return value
 
 
-def instance(name: str, value: Any, kind: type[T], what: str) -> T:
+def instance(name: str, value: object, kind: type[T], what: str) -> T:
     """Check that a value is an instance of a class.
 
     Args:
@@ -147,7 +148,7 @@ def instance(name: str, value: Any, kind: type[T], what: str) -> T:
     return value
 
 
-def real_number(name: str, value: Any) -> float:
+def real_number(name: str, value: object) -> float:
     """Convert a real number of any type, also a 0-d array, to a float; a number too large for a float becomes infinite.
 
     Raises:
@@ -166,7 +167,7 @@ def real_number(name: str, value: Any) -> float:
         return math.inf if cast("Any", number) > 0 else -math.inf
 
 
-def real_within(name: str, value: Any, smallest: float, largest: float, bounds: str = "") -> float:
+def real_within(name: str, value: object, smallest: float, largest: float, bounds: str = "") -> float:
     """Convert a real number of any type to a float, and check its bounds.
 
     Args:
@@ -191,7 +192,7 @@ def real_within(name: str, value: Any, smallest: float, largest: float, bounds: 
     return number
 
 
-def whole_number(name: str, value: Any, smallest: int, largest: int) -> int:
+def whole_number(name: str, value: object, smallest: int, largest: int) -> int:
     """Convert an integer of any type to an `int`, and check its bounds.
 
     Raises:
@@ -212,17 +213,18 @@ def whole_number(name: str, value: Any, smallest: int, largest: int) -> int:
     return number
 
 
-def _item(name: str, value: Any) -> Any:
+def _item(name: str, value: object) -> Any:
     """The number in an array without dimensions of any library, or the value itself."""
     if getattr(value, "ndim", None) != 0 or not hasattr(value, "item"):
         return value
+    array: Any = value
     try:
-        return value.item()
+        return array.item()
     except TypeError as error:  # JAX raises this for a traced value
         raise OperandError(f"{name} must be known before tracing, got {value}; use a Python number") from error
 
 
-def known_keys(what: str, given: Any, known: Iterable[str], required: Iterable[str] | None = None) -> dict[str, Any]:
+def known_keys(what: str, given: object, known: Iterable[str], required: Iterable[str] | None = None) -> dict[str, Any]:
     """Check the keys of a mapping, and return it as a dict.
 
     Args:
@@ -249,7 +251,7 @@ def known_keys(what: str, given: Any, known: Iterable[str], required: Iterable[s
     return entries
 
 
-def pytree(name: str, tree: Any) -> Any:
+def pytree(name: str, tree: PyTree) -> PyTree:
     """Check that JAX can flatten a tree of containers.
 
     Args:
@@ -275,7 +277,7 @@ def pytree(name: str, tree: Any) -> Any:
     return tree
 
 
-def _check_tree(name: str, tree: Any, above: tuple[int, ...]) -> None:
+def _check_tree(name: str, tree: PyTree, above: tuple[int, ...]) -> None:
     kind = cast("type[object]", type(tree))
     if not issubclass(kind, (list, tuple, dict)):
         return

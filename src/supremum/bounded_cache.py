@@ -36,8 +36,9 @@ class Bounded(dict[K, V]):
             self.clear()
         super().__setitem__(key, value)
 
-    def setdefault(self, key: K, default: Any = None) -> Any:
+    def setdefault(self, key: K, default: object = None) -> Any:
         """Return the entry of a key, stored first if missing; if two threads store one, both get the first."""
         if len(self) >= self._most and key not in self:
             self.clear()
-        return super().setdefault(key, default)
+        value: Any = default
+        return super().setdefault(key, value)

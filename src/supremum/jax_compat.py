@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 from jax.extend import source_info_util
@@ -20,6 +20,9 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from jax.extend.core import primitives as _primitives
 
 from supremum.errors import UnsupportedJaxError, shown
+
+if TYPE_CHECKING:
+    from jax.core import AbstractValue
 
 # JAX's annotations describe one version; this file supports several.
 _jax: Any = jax
@@ -250,7 +253,7 @@ def broadcast_equation(operand: Var, result: Var, like: JaxprEqn) -> JaxprEqn:
     return _new_equation([operand], [result], primitives.broadcast_in_dim_p, params, set(), place, like.ctx)
 
 
-def type_text(aval: Any) -> str:
+def type_text(aval: AbstractValue) -> str:
     """The dtype and the shape of an abstract value as JAX prints them, such as `float32[8,128]`.
 
     `str_short` is not documented.
@@ -265,7 +268,7 @@ def type_text(aval: Any) -> str:
 
 
 @lru_cache(maxsize=4096)
-def scope_names(stack: Any) -> tuple[str, ...]:
+def scope_names(stack: source_info_util.NameStack) -> tuple[str, ...]:
     """The names of the `jax.named_scope` blocks in the name stack of an equation, outermost first.
 
     The entries of the stack are instances of private classes, `Scope` and `Transform`.
@@ -283,7 +286,7 @@ def scope_names(stack: Any) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4096)
-def is_transposed(stack: Any) -> bool:
+def is_transposed(stack: source_info_util.NameStack) -> bool:
     """Whether an equation belongs to a backward pass, by its name stack.
 
     Args:

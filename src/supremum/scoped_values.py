@@ -39,12 +39,12 @@ class Block:
 
     __slots__ = ("key", "outer", "owner")
 
-    def __init__(self, owner: object, outer: Any, key: Hashable) -> None:
+    def __init__(self, owner: object, outer: Block | None, key: Hashable) -> None:
         self.owner = owner
-        self.outer = outer
+        self.outer: Any = outer
         self.key = key
 
-    def within(self, outer: Any) -> Self:
+    def within(self, outer: Block) -> Self:
         """The block nested in another block."""
         block = copy(self)
         block.outer = outer
@@ -252,7 +252,7 @@ class ValueBlock(Block, Generic[T]):
 
     __slots__ = ("value",)
 
-    def __init__(self, owner: object, outer: Any, key: Hashable, value: T) -> None:
+    def __init__(self, owner: object, outer: Block | None, key: Hashable, value: T) -> None:
         super().__init__(owner, outer, key)
         self.value = value
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from supremum.analysis.comparison import DIFFERENCES, compare, compare_groupings, groupings
-from supremum.analysis.tables import STANDARD_TYPES, rule_table, type_names
+from supremum.analysis.tables import rule_table, type_names
 from supremum.cli.app import app
 from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError
 from supremum.rules import RuleSet
@@ -20,9 +20,10 @@ PAGE = json.loads((pathlib.Path(__file__).parents[1] / "conformance/oracles/jax-
 
 def test_numpy_differs_from_jax_in_the_95_cells_of_jep_9407():
     """JEP 9407 compares with NumPy before version 2, where `int` was int64 and bfloat16 was unknown."""
-    compared = compare("jax-x64", "numpy", weak_as_64_bit=True, unknown=["bfloat16"])
-    assert {f"{a},{b}" for a, b in compared.differing} == set(PAGE["marked"])
-    assert len(compared.differing) == 95
+    compared = compare("jax-x64", "numpy", weak_as_64_bit=True)
+    unknown = {pair for pair in compared.left.decisions if "bfloat16" in pair}
+    assert {f"{a},{b}" for a, b in unknown.union(compared.differing)} == set(PAGE["marked"])
+    assert len(PAGE["marked"]) == 95
 
 
 def test_a_rule_set_does_not_differ_from_itself_nor_depend_on_weakness():
@@ -81,12 +82,6 @@ def test_data_and_drawing_contain_both_sides():
     assert "rules numpy" in drawn.rows[0][1][1].hint
 
 
-def test_groupings_contain_the_example_of_numpy():
-    found = set(groupings("numpy", ["int8", "uint8", "float16"]))
-    assert ("int8", "uint8", "float16") in found
-    assert list(groupings("jax-x64", ["int8", "uint8", "float16"])) == []
-
-
 def test_triples_of_both_rule_sets_are_not_listed_for_one():
     types = ["int8", "uint8", "float16", "float32", "int16"]
     found = compare_groupings("numpy", "torch", types)
@@ -104,7 +99,6 @@ def test_triples_of_both_rule_sets_are_not_listed_for_one():
     ("call", "error"),
     [
         (lambda: compare("jax-x64", "numpyy"), UnknownNameError),
-        (lambda: compare("jax-x64", "numpy", unknown=["bfloat"]), UnknownDtypeError),
         (lambda: rule_table("jax-x64", "sin"), UnknownNameError),
         (lambda: type_names("int8,,int9"), UnknownDtypeError),
     ],
@@ -112,10 +106,6 @@ def test_triples_of_both_rule_sets_are_not_listed_for_one():
 def test_unknown_names_raise(call, error):
     with pytest.raises(error, match="unknown"):
         call()
-
-
-def test_every_operation_of_two_operands_has_a_table():
-    assert len(rule_table("paddle", "bitwise_and").decisions) == len(STANDARD_TYPES) ** 2
 
 
 def test_python_numbers_with_different_values_are_a_difference():

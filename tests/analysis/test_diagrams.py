@@ -1,9 +1,6 @@
 """Pictures of rule sets."""
 
 import itertools
-import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -15,7 +12,6 @@ from supremum.analysis.inferred_lattice import NoLattice, order_of
 from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, rule_table, short_name
 from supremum.errors import ArgumentError, UnknownNameError
 from supremum.operands import WEAK_NAMES
-from supremum.render.svg import PALETTE
 from supremum.rules import rule_names
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -58,32 +54,33 @@ def test_every_type_is_drawn_in_the_colour_of_its_kind_and_weak_kinds_are_dashed
     assert len(list(edges)) == sum(map(len, order_of("jax-x64").lattice.edges.values())) > 35
 
 
-def test_a_path_highlights_the_lines_to_the_common_type():
-    svg = lattice_svg("jax-x64", path=("int8", "float16"))
-    assert _lit(svg) == {"int8", "int16", "int32", "int64", "float*", "float16"}
-    assert _caption(svg).startswith("int8 and float16 promote to float16.")
-    lit = [group for group in ET.fromstring(svg).iter(f"{SVG}g") if group.get("class") == "lit"]
-    assert len(lit) == 5
-    assert _lit(lattice_svg("jax-x64")) == set()
-
-
-def test_a_path_may_have_several_types_outside_the_chosen_ones():
-    svg = lattice_svg("jax-x64", types="int8", path="uint8, int8, bfloat16")
-    assert _caption(svg).startswith("uint8, int8 and bfloat16 promote to bfloat16.")
-    assert _lit(svg) == {"uint8", "int8", "int16", "bfloat16"}
-    assert _lit(lattice_svg("jax-x32", path=("int64", "uint64"))) == {"uint32", "int32"}
-    assert _lit(lattice_svg("jax-x64", path=("int*", "int*", "float32"))) >= {"int*", "float32"}
-
-
-def test_without_a_join_the_picture_gives_the_reason_and_highlights_no_line():
-    svg = lattice_svg("jax-x64", path=("float8_e5m2", "float16"))
-    assert _caption(svg).startswith(
-        "float8_e5m2 and float16 do not promote: the lattice has no upper bound of float8_e5m2 and float16."
-    )
-    assert _lit(svg) == {"float8_e5m2", "float16"}
-    assert '<g class="lit"><path' not in svg
-    assert "asked about" in svg
-    assert "the way to the common type" not in svg
+@pytest.mark.parametrize(
+    ("rules", "types", "path", "caption", "lit", "lines"),
+    [
+        (
+            "jax-x64", "standard", ("int8", "float16"), "int8 and float16 promote to float16.",
+            {"int8", "int16", "int32", "int64", "float*", "float16"}, 5,
+        ),
+        (
+            "jax-x64", "int8", "uint8, int8, bfloat16", "uint8, int8 and bfloat16 promote to bfloat16.",
+            {"uint8", "int8", "int16", "bfloat16"}, 3,
+        ),
+        ("jax-x32", "standard", ("int64", "uint64"), "int64 and uint64 promote to int32.", {"uint32", "int32"}, 1),
+        (
+            "jax-x64", "all", ("float8_e5m2", "float16"),
+            "float8_e5m2 and float16 do not promote: the lattice has no upper bound of float8_e5m2 and float16.",
+            {"float8_e5m2", "float16"}, 0,
+        ),
+        ("jax-x64", "standard", (), "Two types promote", set(), 0),
+    ],
+)  # fmt: skip
+def test_a_path_highlights_the_lines_to_the_common_type(rules, types, path, caption, lit, lines):
+    svg = lattice_svg(rules, types=types, path=path)
+    assert _caption(svg).startswith(caption)
+    assert _lit(svg) == lit
+    assert svg.count('<g class="lit"><path') == lines
+    assert ("the way to the common type" in svg) == bool(lines)
+    assert ("asked about" in svg) == (not lines and bool(lit))
 
 
 @pytest.mark.one_in(2)
@@ -99,9 +96,9 @@ def test_every_pair_is_highlighted_up_to_its_join(rules):
 def test_a_rule_set_that_is_not_a_lattice_raises_with_the_reason():
     names = [name for name in rule_names() if isinstance(order_of(name, "standard"), NoLattice)]
     assert len(names) > 10
-    for rules, draw in itertools.product(names, (lattice_svg, lattice_dot)):
+    for rules in names:
         with pytest.raises(ArgumentError, match=rf"^{rules} is not a lattice: \(.* places where no order agrees with"):
-            draw(rules, types="standard")
+            lattice_svg(rules, types="standard")
     with pytest.raises(ArgumentError) as raised:
         lattice_svg("numpy", types=["int8", "uint8", "float16"])
     assert str(raised.value) == (
@@ -111,24 +108,24 @@ def test_a_rule_set_that_is_not_a_lattice_raises_with_the_reason():
     )
 
 
-def test_the_caption_mentions_refusals_only_if_there_are_some():
-    assert "the rules refuse" in lattice_svg("jax-x64")
-    assert "the rules refuse" not in lattice_svg("tf-all")
-
-
-def test_the_caption_names_types_that_are_not_drawn():
-    drawn = lattice_svg("array-api", types="bfloat16,float16,float32,float64")
-    assert "Refused even with themselves: bfloat16, float16." in drawn
-    assert "Replaced by others: uint64 as uint32, int64 as int32" in lattice_svg("jax-x32")
-    assert "Without int*, float*, complex*, which fit no order" in lattice_svg("tf-rfc-none")
-    assert "Refused even with themselves" not in lattice_svg("jax-x64", types="standard")
-
-
-def test_types_without_promotions_are_drawn_apart():
-    texts = [each.text for each in ET.fromstring(lattice_svg("tf-off")).iter(f"{SVG}text")]
-    assert "Each of these promotes only with itself:" in texts
-    assert not [text for text in texts if text.startswith("Two types meet")]
-    assert "Each of these" not in lattice_svg("jax-x64")
+@pytest.mark.parametrize(
+    ("rules", "types", "sentence", "expected"),
+    [
+        ("jax-x64", "all", "the rules refuse", True),
+        ("tf-all", "standard", "the rules refuse", False),
+        ("array-api", "bfloat16,float16,float32", "Refused even with themselves: bfloat16, float16.", True),
+        ("jax-x64", "standard", "Refused even with themselves", False),
+        ("jax-x32", "standard", "Replaced by others: uint64 as uint32, int64 as int32", True),
+        ("tf-rfc-none", "standard", "Without int*, float*, complex*, which fit no order", True),
+        ("tf-off", "standard", "Each of these promotes only with itself:", True),
+        ("tf-off", "standard", "Two types promote", False),
+        ("jax-x64", "all", "Each of these", False),
+    ],
+)
+def test_the_picture_says_what_is_not_in_order(rules, types, sentence, expected):
+    root = ET.fromstring(lattice_svg(rules, types=types))
+    texts = [each.text for each in (*root.iter(f"{SVG}desc"), *root.iter(f"{SVG}text"))]
+    assert any(sentence in text for text in texts if text) == expected
 
 
 def test_names_with_special_characters_are_escaped():
@@ -146,18 +143,6 @@ def test_wrong_paths_raise():
         lattice_svg("tf-off", path=("int*", "int8"))
     with pytest.raises(UnknownNameError, match="did you mean 'float32'"):
         lattice_svg("jax-x64", path=("flaot32", "int8"))
-
-
-def test_pictures_are_deterministic_and_svg_and_dot_need_no_matplotlib():
-    assert lattice_svg("jax-x64") == lattice_svg("jax-x64")
-    other = (
-        "import sys; from supremum.analysis.diagrams import lattice_svg, lattice_dot;"
-        "print(lattice_svg('jax-strict', path='int8,int*'), end='');"
-        "lattice_dot('jax');"
-        "assert not {'matplotlib', 'jax', 'torch', 'typer'} & set(sys.modules)"
-    )
-    out = subprocess.run([sys.executable, "-c", other], capture_output=True, text=True, check=True)
-    assert out.stdout == lattice_svg("jax-strict", path="int8,int*")
 
 
 _MEASURED = """() => {
@@ -187,26 +172,3 @@ def test_texts_fit_in_a_browser_and_dark_mode_is_dark(tmp_path):
                     assert y - 1 < top < bottom < below + 1, (rules, text)
                 fill = "getComputedStyle(document.querySelector('.page')).fill"
                 assert page.evaluate(fill) == page_colour
-
-
-def test_contrast_of_names_on_their_boxes_and_of_lines_on_the_page():
-    svg = lattice_svg("jax-x64", path=("int8", "float16"))
-    light, dark = svg.split("<style>")[1].split("@media")
-    for theme in (light, dark):
-        colours = dict(re.findall(r"--(\w+): (#\w+);", theme))
-        fills = re.findall(r"\.box \{ fill: (#\w+); \}", theme)
-        assert len(fills) == len(PALETTE)
-        for fill in (*fills, colours["page"]):
-            assert _contrast(colours["text"], fill) >= 7
-        assert _contrast(colours["line"], colours["page"]) >= 3
-        assert _contrast(colours["lit"], colours["page"]) >= 4.5
-
-
-def _contrast(one, other):
-    """The contrast ratio of WCAG 2.2, section 1.4.3."""
-    lights = []
-    for colour in (one, other):
-        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        lights.append(sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True)))
-    return (max(lights) + 0.05) / (min(lights) + 0.05)

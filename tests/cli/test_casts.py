@@ -1,16 +1,11 @@
 """`supremum casts`: reports on scripts and functions, and errors."""
 
 import json
-import subprocess
 import sys
-import textwrap
 
 import jax
-import pytest
-from typer.testing import CliRunner
 
-from supremum.cli.app import app
-
+COMMAND = ("casts",)
 SCRIPT = """
     import sys
     from functools import partial
@@ -75,16 +70,12 @@ MODULE = """
 """
 
 
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    (tmp_path / "train.py").write_text(textwrap.dedent(SCRIPT))
-    (tmp_path / "mixing.py").write_text(textwrap.dedent(MODULE))
-    (tmp_path / "broken.py").write_text("import jax\nraise KeyError('mine')\n")
-    (tmp_path / "ends.py").write_text("import sys\nsys.exit(3)\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    yield lambda *args: CliRunner().invoke(app, ["casts", *args])
-    sys.modules.pop("mixing", None)
+PROGRAMS = {
+    "train.py": SCRIPT,
+    "mixing.py": MODULE,
+    "broken.py": "import jax\nraise KeyError('mine')\n",
+    "ends.py": "import sys\nsys.exit(3)\n",
+}
 
 
 def test_a_script_reports_every_jitted_function_it_calls(run):
@@ -150,39 +141,6 @@ def test_errors_of_the_program_are_shown_as_python_does(run):
     assert 'mixing.py", line 10, in wrong' in result.stderr
     result = run("ends.py")
     assert (result.exit_code, result.stderr) == (1, "supremum: the program called sys.exit(3)\n")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["nowhere.py"], "There is no file nowhere.py"),
-        (["mixing:mix"], "The function mixing:mix needs --args"),
-        (["mixing:mixx", "--args", "f32[2]"], "did you mean 'mix'?"),
-        (["mixin:mix", "--args", "f32[2]"], "There is no module mixin here"),
-        (["mixing:mix", "--args", "f31[2]"], "unknown dtype 'f31': did you mean 'f32' or 'f16'?"),
-        (["mixing:mix", "--args", "f32[2"], "Arguments must be arrays such as f32[8,128] or key[], numbers"),
-        (["train.py", "--fail-on", "promotoin"], "did you mean 'promotion'?"),
-        (["train.py", "--format", "xml"], "unknown format"),
-        (["train.py", "--class", "promotoin"], "did you mean 'promotion'?"),
-        (["train.py", "--baseline", "a.json", "--write-baseline", "b.json"], "give one of them"),
-        (["train.py", "--write-baseline", "-"], "must be a file"),
-        (["mixing:mix", "--args", "f32[2]"], "mix(x, w, scale) cannot be called with 1 argument: missing a required"),
-        (["mixing:mix", "--args", "1, 2, 3, 4"], "mix(x, w, scale) cannot be called with 4 arguments: too many"),
-    ],
-)
-def test_a_usage_error_is_one_line_with_exit_code_2(run, arguments, message):
-    result = run(*arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert message in result.stderr
-    assert len(result.stderr.splitlines()) == 1
-
-
-def test_the_format_follows_from_the_ending_of_the_file(run, tmp_path):
-    call = ("mixing:mix", "--args", "bf16[8], f32[8], 1")
-    for ending, start in (("html", "<!doctype html>"), ("json", "{"), ("txt", "mix(")):
-        assert run(*call, "-o", f"casts.{ending}").exit_code == 0
-        assert (tmp_path / f"casts.{ending}").read_text().lstrip().startswith(start)
-    assert run(*call, "-o", "casts.txt", "--format", "html").exit_code == 2
 
 
 def test_arguments_are_pytrees_keys_or_made_by_a_function(run):
@@ -279,14 +237,6 @@ def test_github_annotations_are_printed(run):
         .stdout.replace("done\n", "")
         .startswith("::warning file=train.py,")
     )
-
-
-@pytest.mark.slow
-def test_casts_runs_from_a_shell(run, tmp_path):
-    command = [sys.executable, "-m", "supremum", "casts", "train.py", "--fail-on", "promotion", "--", "1"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert result.returncode == 1
-    assert "promotion: bfloat16 -> float32" in result.stderr
 
 
 def test_cost_has_the_bytes_and_the_error_beside_each_cause(run):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from documents import commands
 from slowly import exhaustive, mostly_slow
@@ -41,10 +40,6 @@ def make_args():
 }
 
 
-def run(*args, **options):
-    return CliRunner().invoke(app, args, **options)
-
-
 @pytest.mark.parametrize("command", [None, *COMMANDS])
 @pytest.mark.parametrize("columns", [40, 80, 200])
 def test_help_has_two_names_and_fits_the_terminal(monkeypatch, capsys, command, columns):
@@ -67,14 +62,14 @@ def test_help_has_two_names_and_fits_the_terminal(monkeypatch, capsys, command, 
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_shows_the_examples_of_the_command(command):
+def test_help_shows_the_examples_of_the_command(run, command):
     shown = run(command, "-h", env={"COLUMNS": "40"}).stdout
     lines = [line.strip() for line in shown.partition("Examples:\n")[2].splitlines()]
     assert tuple(filter(None, lines)) == EXAMPLES[command]
     assert all(line.startswith(f"supremum {command}") for line in EXAMPLES[command])
 
 
-def test_every_command_has_examples_and_every_exit_code_a_meaning():
+def test_every_command_has_examples_and_every_exit_code_a_meaning(run):
     assert EXAMPLES.keys() == COMMANDS.keys()
     shown = run("-h").stdout
     for code, meaning in EXIT_CODES.items():
@@ -84,7 +79,7 @@ def test_every_command_has_examples_and_every_exit_code_a_meaning():
     assert all(f"| {code} | {meaning} |\n" in documented for code, meaning in EXIT_CODES.items())
 
 
-def test_the_command_alone_prints_the_help_and_ends_as_a_usage_error():
+def test_the_command_alone_prints_the_help_and_ends_as_a_usage_error(run):
     result = run()
     assert (result.exit_code, result.stdout) == (2, run("-h").stdout)
 
@@ -96,12 +91,8 @@ OTHERS = [command for command in COMMANDS if command != "explore"]
 @pytest.mark.parametrize(
     "command", [*mostly_slow(OTHERS, "explain", "table", "lattice", "rules"), exhaustive("explore")]
 )
-def test_examples_run(tmp_path, monkeypatch, capfd, command):
+def test_examples_run(run, tmp_path, capfd, command):
     """Run the examples of a command, except those of the README, which `make release-check` runs."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    for name, program in PROGRAMS.items():
-        (tmp_path / name).write_text(program)
     elsewhere = commands((ROOT / "README.md").read_text("utf-8"), "supremum")
     # An example may use what the one before it wrote.
     for line in EXAMPLES[command]:
@@ -114,31 +105,3 @@ def test_examples_run(tmp_path, monkeypatch, capfd, command):
         written = [words[words.index(option) + 1] for option in ("-o", "--json", "--write-baseline") if option in words]
         assert written or result.output or capfd.readouterr().out, line
         assert all((tmp_path / name).stat().st_size > 100 for name in written), line
-
-
-@pytest.mark.parametrize(
-    ("args", "line"),
-    [
-        (["tabel"], "supremum: unknown command 'tabel': did you mean 'table'?"),
-        (["latice"], "supremum: unknown command 'latice': did you mean 'lattice'?"),
-        (["train"], "supremum: unknown command 'train': choose from explain, table, diff, "),
-        (["table", "--rule", "jax"], "supremum table: unknown option '--rule': did you mean '--rules'?; see supremum"),
-        (["--versoin"], "supremum: unknown option '--versoin': did you mean '--version'?; see supremum -h"),
-        (["explain"], "supremum explain: Missing argument 'OPERAND'; see supremum explain -h"),
-        (["diff", "torch", "numpy", "x"], "supremum diff: Got unexpected extra argument"),
-        (["demo", "--seed", "x"], "supremum demo: Invalid value for '--seed'"),
-        (["explain", "f33"], "supremum: unknown dtype 'f33': did you mean 'f32'?"),
-        (["explain", "i8", "--operation", "ad"], "supremum: unknown operation 'ad': did you mean 'add'?"),
-        (["explain", "i8", "--into", "f8"], "supremum: unknown dtype 'f8': did you mean 'f64'?"),
-        (["table", "--rules", "jxa"], "supremum: unknown rule set 'jxa': did you mean 'jax'?"),
-        (["table", "--unknown", "bf61", "--against", "torch"], "supremum: unknown dtype 'bf61': did you mean 'bf16'?"),
-        (["lattice", "--path", "i8", "f23"], "supremum: unknown dtype 'f23': did you mean 'f32'?"),
-        (["rules", "--format", "jsno"], "supremum: unknown format 'jsno': did you mean 'json'?"),
-        (["demo", "--case", "underflo"], "supremum: unknown case 'underflo': did you mean 'underflow'?"),
-    ],
-)  # fmt: skip
-def test_usage_errors_are_one_line_that_suggests_near_names(args, line):
-    result = run(*args)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith(line), result.stderr
-    assert result.stderr.count("\n") == 1

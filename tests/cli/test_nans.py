@@ -2,11 +2,7 @@
 
 import json
 
-import pytest
-from typer.testing import CliRunner
-
-from supremum.cli.app import app
-
+COMMAND = ("nans",)
 MODULE = """
 import jax, jax.numpy as jnp
 
@@ -35,20 +31,12 @@ print("trained")
 """
 
 
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    (tmp_path / "nans_of_entropy.py").write_text(MODULE)
-    (tmp_path / "train.py").write_text(SCRIPT)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("COLUMNS", "200")
-    return lambda *args: CliRunner().invoke(app, ["nans", *args])
-
-
+PROGRAMS = {"nans_of_entropy.py": MODULE, "train.py": SCRIPT}
 ARGS = "--args", "nans_of_entropy:probabilities"
 
 
-def test_a_function_whose_result_is_not_finite_fails(run):
+def test_a_function_whose_result_is_not_finite_fails(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     result = run("nans_of_entropy:entropy", *ARGS)
     assert result.exit_code == 1
     assert "1 infinity from jnp.log(p)  (nans_of_entropy.py:5)" in result.stdout
@@ -70,10 +58,3 @@ def test_a_script_is_looked_into_at_the_first_call_whose_result_is_not_finite(ru
     page = (tmp_path / "origins.html").read_text()
     assert "the square root of a negative number" in page  # in the third step
     assert "https://" not in page
-
-
-def test_bad_input_is_one_line(run):
-    result = run("nans_of_entropy:index", *ARGS)
-    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert run("nans_of_entropy:entropy").exit_code == 2
-    assert run("nans_of_entropy:entropie", *ARGS).exit_code == 2

@@ -17,8 +17,13 @@ SOURCE = ROOT / "src/supremum"
 ARCHITECTURE, CALLS, WORDS = ((ROOT / f"docs/{name}.md").read_text() for name in ("architecture", "walks", "words"))
 
 
+@cache
+def the_house():
+    return house(ROOT)
+
+
 def test_every_module_is_in_one_row_of_the_house_with_a_sentence():
-    html = house(ROOT)
+    html = the_house()
     modules = re.findall(r"(?:<summary|<p)(?: class=.shaded.)?><code>([\w/.]+)</code> (.+?)(?:</summary>|</p>)", html)
     files = re.findall(r"<tr><td><code>(\S+)</code></td><td>(.*)</td></tr>", html)
     there = {f"{place.parent.name}/" for place in SOURCE.glob("*/__init__.py")}
@@ -32,7 +37,7 @@ def test_every_module_is_in_one_row_of_the_house_with_a_sentence():
 def test_shaded_modules_of_the_house_are_those_without_jax():
     shaded = {
         name.removesuffix(".py").removesuffix("/")
-        for name in re.findall(r'class="shaded"><code>(\S+?)</code>', house(ROOT))
+        for name in re.findall(r'class="shaded"><code>(\S+?)</code>', the_house())
     }
     assert shaded == without_jax(ROOT) & {name for row in layers(ROOT) for name in row}
     assert len(shaded) > 10

@@ -58,6 +58,7 @@ def test_each_float16_example_adds_five_or_six_lines(library):
     ]
     added = [line for line in difflib.ndiff(*texts) if line.startswith("+ ") and line != "+ "]
     assert len(added) in (5, 6)
+    assert '+ loss = autocast(loss, "mixed_float16")' in added
 
 
 def test_the_picture_shows_what_the_program_prints_today():

@@ -1,6 +1,7 @@
 """The layout and the drawing of Hasse diagrams."""
 
 import itertools
+import math
 import random
 import re
 import xml.etree.ElementTree as ET
@@ -11,8 +12,9 @@ import pytest
 from slowly import mostly_slow
 from supremum.analysis.inferred_lattice import Order, order_of
 from supremum.render import hasse_to_dot, hasse_to_svg
-from supremum.render.graph_layout import in_rows
-from supremum.render.hasse import HEIGHT, Diagram, Node, laid_out
+from supremum.render.graph_layout import HEIGHT, laid_out
+from supremum.render.hasse import Diagram, Node
+from supremum.render.svg import text_width
 from supremum.rules import rule_names
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -45,7 +47,14 @@ def _edges(above):
 
 @cache
 def _layout(name):
-    return laid_out(_diagram(GRAPHS[name]))
+    above = GRAPHS[name]
+    joined = {each for edge in _edges(above) for each in edge}
+    widths = {each: math.ceil(text_width(each)) + 18 for each in above if each in joined}
+    return laid_out({each: above[each] for each in widths}, widths)
+
+
+def _small_layout(**above):
+    return laid_out(above, dict.fromkeys(above, 40.0))
 
 
 def _points(curves, steps=40):
@@ -88,6 +97,7 @@ def test_edges_go_up_and_pass_no_other_label(name):
         assert curves[-1][1] == (pytest.approx(b.x + b.width / 2), pytest.approx(b.y + HEIGHT))
         points = list(_points(curves))
         assert all(start[1] > end[1] for start, end in curves)
+        assert len(curves) == (a.y - b.y) / (curves[0][0][1] - curves[0][1][1] + HEIGHT)  # one for each row
         for text, box in layout.boxes.items():
             if text not in (lower, upper):
                 through = [
@@ -96,21 +106,6 @@ def test_edges_go_up_and_pass_no_other_label(name):
                     if box.x - 3 < x < box.x + box.width + 3 and box.y - 1 < y < box.y + HEIGHT + 1
                 ]
                 assert not through, (lower, upper, text)
-
-
-def _rows(above):
-    return in_rows(above, dict.fromkeys(above, 40.0))
-
-
-@_EACH_GRAPH
-def test_each_element_is_in_a_higher_row_than_all_below_it(name):
-    found = _rows(GRAPHS[name])
-    assert set(found.routes) == set(_edges(GRAPHS[name]))
-    for (lower, upper), route in found.routes.items():
-        assert (route[0], route[-1]) == (lower, upper)
-        assert [found.rows[place] for place in route] == list(range(found.rows[lower], found.rows[upper] + 1))
-        assert found.rows[lower] < found.rows[upper]
-    assert found.rows.keys() == found.centres.keys() == {*GRAPHS[name], *itertools.chain(*found.routes.values())}
 
 
 def _crossings(curves):
@@ -133,21 +128,20 @@ def test_crossings_are_counted():
 
 def test_places_move_to_the_median_of_their_neighbours():
     # In the order of the names, the edges would cross.
-    layout = laid_out(_diagram({"a": ("y",), "b": ("x",), "x": (), "y": ()}))
+    layout = _small_layout(a="y", b="x", x="", y="")
     assert _crossings(layout.curves) == 0
     assert (layout.boxes["y"].x, layout.boxes["x"].x) == (layout.boxes["a"].x, layout.boxes["b"].x)
 
 
 def test_the_lowest_elements_are_just_below_their_upper_neighbours():
-    assert _rows({"a": ("b",), "b": ("c",), "x": ("c",), "c": ()}).rows == {"a": 0, "b": 1, "x": 1, "c": 2}
+    tops = {name: box.y for name, box in _small_layout(a="b", b="c", x="c", c="").boxes.items()}
+    assert tops["a"] > tops["b"] == tops["x"] > tops["c"] == 0
 
 
 def test_layouts_are_deterministic_and_chains_are_straight():
-    edges = GRAPHS["random 3"]
-    assert laid_out(_diagram(edges)) == laid_out(_diagram(edges))
-    chain = laid_out(_diagram({"a": ("b",), "b": ("c",), "c": ()}))
-    assert {box.x for box in chain.boxes.values()} == {0}
-    wide = laid_out(_diagram({"a": ("x", "y", "z"), "x": (), "y": (), "z": ()}))
+    assert _layout.__wrapped__("random 3") == _layout("random 3")
+    assert {box.x for box in _small_layout(a="b", b="c", c="").boxes.values()} == {0}
+    wide = _small_layout(a="xyz", x="", y="", z="")
     assert wide.boxes["a"].x == wide.boxes["y"].x
     assert wide.boxes["a"].y > wide.boxes["y"].y
 
@@ -216,32 +210,8 @@ def test_the_picture_has_every_label_edge_and_mark():
     assert len(list(root.iter(f"{SVG}path"))) == 2
 
 
-def _tokens(dot):
-    """The tokens of a DOT text, by https://graphviz.org/doc/info/lang.html; fails at an invalid token."""
-    found, place = [], 0
-    while place < len(dot):
-        if dot[place].isspace():
-            place += 1
-        elif dot[place] == '"':
-            end = place + 1
-            while dot[end] != '"':
-                end += 2 if dot[end] == "\\" else 1
-            found.append(("id", dot[place + 1 : end]))
-            place = end + 1
-        elif dot.startswith("->", place):
-            found.append(("edge", "->"))
-            place += 2
-        elif dot[place] in "{}[]=,;":
-            found.append((dot[place], dot[place]))
-            place += 1
-        else:
-            end = place
-            while dot[end].isalnum():
-                end += 1
-            assert end > place, dot[place:]
-            found.append(("id", dot[place:end]))
-            place = end
-    return found
+# The tokens of a DOT text, by https://graphviz.org/doc/info/lang.html.
+_TOKEN = re.compile(r'"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<id>[^\W_]+)|->|[{}\[\]=,;]')
 
 
 def test_labels_replace_names_and_are_explained():
@@ -255,11 +225,13 @@ def test_labels_replace_names_and_are_explained():
 
 
 def test_the_dot_text_is_valid_dot():
-    tokens = _tokens(hasse_to_dot(LIT))
-    kinds = "".join({"id": "i", "edge": ">"}.get(kind, kind) for kind, _ in tokens)
+    dot = hasse_to_dot(LIT)
+    tokens = list(_TOKEN.finditer(dot))
+    assert "".join(dot.split()) == "".join("".join(token[0].split()) for token in tokens)
+    ids = [token["quoted"] or token["id"] for token in tokens if token.lastgroup]
+    kinds = "".join("i" if token.lastgroup else ">" if token[0] == "->" else token[0] for token in tokens)
     attributes = r"(\[i=i(,i=i)*\])"
     assert re.fullmatch(rf"ii\{{(i(>i)?{attributes}?;)*\}}", kinds), kinds
-    ids = [text for kind, text in tokens if kind == "id"]
     assert ids[:2] == ["digraph", 'a \\"b\\" <c>']
     assert {"int*", "int8", "bool", "&"} <= set(ids)
     assert kinds.count(">") == 2

@@ -75,3 +75,10 @@ def test_text_has_enough_contrast_on_every_colour(style):
             text = re.findall("--text: (#[0-9a-f]+)", drawn)[place]
             assert _contrast(text, background) >= 7
         assert f".{style} {{ background: {background}; }}" in page
+
+
+def test_lines_and_highlights_of_pictures_have_enough_contrast():
+    for theme in re.findall(r"\.supremum \{ (--page.*?)\}", picture("t", content=_NOTHING)):
+        colours = dict(re.findall(r"--(\w+): (#\w+);", theme))
+        for name, least in {"text": 7, "line": 3, "lit": 4.5}.items():
+            assert _contrast(colours[name], colours["page"]) >= least

@@ -3,6 +3,7 @@
 import itertools
 import re
 import xml.etree.ElementTree as ET
+from functools import cache
 
 import pytest
 
@@ -27,6 +28,11 @@ def _drawn(table, caption=()):
     return picture(table.title, table_block(table), caption, table.legend)
 
 
+@cache
+def _all_types():
+    return rule_table("numpy", types="all").drawing()
+
+
 def _texts(root):
     return ["".join(each.itertext()) for each in root.iter(f"{SVG}text")]
 
@@ -49,7 +55,7 @@ def test_cells_have_their_style_classes_and_marked_cells_come_last():
 
 
 def test_cells_do_not_overlap_and_fit_their_texts():
-    decided = rule_table("numpy", types="all").drawing()
+    decided = _all_types()
     block = table_block(decided)
     root = ET.fromstring(f'<svg xmlns="{SVG[1:-1]}">{block.body}</svg>')
     boxes = [[float(each.get(name)) for name in ("x", "y", "width", "height")] for each in root.iter(f"{SVG}rect")]
@@ -78,7 +84,7 @@ def test_long_names_and_sentences_are_broken_and_numbers_are_not():
 
 
 def test_the_picture_of_all_types_is_as_narrow_as_40_columns_of_short_names():
-    root = ET.fromstring(_drawn(rule_table("numpy", types="all").drawing()))
+    root = ET.fromstring(_drawn(_all_types()))
     # At 12 px, the four letters of c128 and the padding take 39 px.
     assert float(root.get("width")) < 40 * 39 + 150
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,13 +18,13 @@ from supremum.analysis.tables import (
     short_name,
     type_names,
 )
-from supremum.argument_checks import flag, iterable
+from supremum.argument_checks import flag
 from supremum.decisions import Decision
 from supremum.errors import ArgumentError, shown
 from supremum.formats import CATEGORIES, as_format
 from supremum.lattice import counterexamples
-from supremum.render import Mark, Note, SideBySide, Table
-from supremum.rules import RuleSet, RulesLike, get_rules, weak_defaults
+from supremum.render import Mark, SideBySide, Table
+from supremum.rules import RulesLike, get_rules, weak_defaults
 
 WIDEST: dict[str, str] = weak_defaults("int64", "float64", "complex128")
 """The 64-bit dtype of each weak kind, which NumPy before version 2 gave Python numbers.
@@ -131,7 +131,7 @@ class Comparison:
         left, right = (self._drawn(table) for table in (self.left, self.right))
         if triples is None:
             return SideBySide(title, left, right)
-        notes = tuple(Note(heading, triples.written(rules, shown)) for rules, heading in triples.headings().items())
+        notes = tuple((heading, triples.written(rules, shown)) for rules, heading in triples.headings().items())
         return SideBySide(title, left, right, "Triples whose dtype depends on the grouping", notes)
 
     def _drawn(self, table: RuleTable, *, note: str = "") -> Table:
@@ -201,7 +201,6 @@ def compare(
     types: TypeNames = "standard",
     *,
     weak_as_64_bit: bool = False,
-    unknown: Collection[str] = (),
 ) -> Comparison:
     """Compare the decisions of two rule sets for every ordered pair of some types.
 
@@ -212,7 +211,6 @@ def compare(
         types: as for `type_names`.
         weak_as_64_bit: whether the right rule set takes Python numbers for 64-bit dtypes, as NumPy does in JAX type
             promotion (JEP 9407).
-        unknown: formats to treat as unknown to the right rule set, as bfloat16 was to NumPy when JEP 9407 was written.
 
     Raises:
         UnknownNameError: for an unknown name.
@@ -225,20 +223,13 @@ def compare(
     ... ).counts
     {'value': 2, 'narrower': 1}
     """
-    _refuse_namesakes(get_rules(left), get_rules(right))
-    one = rule_table(left, operation, types)
-    other = rule_table(right, operation, types, stand_ins=WIDEST if flag("weak_as_64_bit", weak_as_64_bit) else None)
-    refused = {as_format(name, columns=True).name for name in iterable("unknown", unknown, "formats")}
-    ways = {
-        pair: "refused" if refused.intersection(pair) else difference(decision, other.decisions[pair])
-        for pair, decision in one.decisions.items()
-    }
+    first, second = get_rules(left), get_rules(right)
+    if first.name == second.name and first != second:
+        raise ArgumentError(f"Rule sets must have different names, got {shown(first.name)} twice; rename one.")
+    one = rule_table(first, operation, types)
+    other = rule_table(second, operation, types, stand_ins=WIDEST if flag("weak_as_64_bit", weak_as_64_bit) else None)
+    ways = {pair: difference(decision, other.decisions[pair]) for pair, decision in one.decisions.items()}
     return Comparison(one, other, {pair: how for pair, how in ways.items() if how is not None})
-
-
-def _refuse_namesakes(left: RuleSet, right: RuleSet) -> None:
-    if left.name == right.name and left != right:
-        raise ArgumentError(f"Rule sets must have different names, got {shown(left.name)} twice; rename one.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,9 +186,7 @@ class RuleTable:
         def cell(a: str, b: str) -> Cell:
             decision = self.decisions[a, b]
             mark, hint = (marks or {}).get((a, b)), (hints or {}).get((a, b)) or str(decision)
-            name = result_name(decision)
-            text = "-" if name is None else ", ".join((short_name(name), *changed_numbers(decision)))
-            return Cell(text, style_of(decision), hint, mark)
+            return Cell(told(decision) if decision else "-", style_of(decision), hint, mark)
 
         columns = tuple(map(short_name, self.types))
         rows = tuple((short_name(a), tuple(cell(a, b) for b in self.types)) for a in self.types)

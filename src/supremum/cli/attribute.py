@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import partial
+from typing import Annotated
 
 import typer
 
@@ -10,11 +11,6 @@ from supremum.cli.exit_codes import loading
 from supremum.cli.measured_programs import report_program
 from supremum.cli.output import Output, chosen_format, format_option
 from supremum.cli.programs import ArgsOption, ScriptArguments, Target
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from supremum.numerics import Attribution
 
 _FORMATS = ("terminal", "json", "html", "svg")
 
@@ -51,8 +47,5 @@ def attribute(
     form = chosen_format(format, output, _FORMATS)
     if policy != "declared":
         as_settings(policy, None, True)  # a wrong policy is an error before the program runs
-
-    def measure(function: Callable[..., Any], *arguments: Any, **options: Any) -> Attribution:
-        return numerics.attribute(function, policy, output=result)(*arguments, **options)
-
-    report_program(target, args, script_arguments, measure, numerics.attribution_page, form, output)
+    tool = partial(numerics.attribute, policy=policy, output=result)
+    report_program(target, args, script_arguments, tool, numerics.attribution_page, form, output)

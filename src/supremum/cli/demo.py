@@ -11,7 +11,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, TextColumn
 from rich.table import Table
 
 from supremum.argument_checks import chosen
@@ -79,11 +79,8 @@ def _train(console: Console, digits: Digits, case: Case, seed: int, epochs: int 
     from supremum import demo
 
     reports: dict[str, Report] = {}
-    columns = (
-        TextColumn("{task.description:<22}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("{task.fields[status]}"),
-    )  # fmt: skip
     length = epochs or case.epochs
+    columns = (*Progress.get_default_columns(), TextColumn("{task.fields[status]}"))
     with Progress(*columns, console=console) as progress:
         for label in case.runs:
             task = progress.add_task(label, total=length, status="compiling")

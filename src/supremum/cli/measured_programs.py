@@ -3,118 +3,170 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 
 from supremum.cli.exit_codes import FAILURE
 from supremum.cli.output import json_text, put_text
-from supremum.cli.programs import call_of, check_target, program_output, run_script, shown_error, tried, with_values
-from supremum.errors import ArgumentError, SupremumError
+from supremum.cli.programs import call_of, program_output, run_script, shown_error, tried, with_values
+from supremum.errors import ArgumentError, SupremumError, shortened
 
 if TYPE_CHECKING:
     from supremum.tracing import JittedCall
 
+Tool: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
+"""Takes a function, and returns a function of the same arguments that returns a report on it."""
 
-def report_program(
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The report on a function of a program.
+
+    Args:
+        title: the function with the types of its arguments; a second program of the same title has its number too.
+        name: the name of the function.
+        arguments: the types of its arguments, or their description.
+        report: the report.
+    """
+
+    title: str
+    name: str
+    arguments: tuple[str, ...]
+    report: Any
+
+
+def measure_program(
     target: str,
     args: str | None,
     script_arguments: Sequence[str] | None,
-    measure: Callable[..., Any],
-    page: Callable[[Mapping[str, Any]], str],
-    form: str,
-    output: Path | None,
+    tool: Tool,
     *,
+    runs: bool = True,
     again: Callable[[JittedCall, Any], bool] | None = None,
-) -> dict[str, Any]:
+    instead: Callable[[JittedCall], Any] | None = None,
+) -> tuple[list[Measured], BaseException | None]:
     """Measure a function, or the jitted functions that a script calls, each at its first call with arguments of a type.
 
     Args:
         target: a script, or `module:function`.
         args: the description of the function's arguments; None for a script.
         script_arguments: the arguments of the script.
-        measure: measures a call; it takes the function and its arguments.
-        page: makes the HTML page of the results.
-        form: the format of the output: `"terminal"`, `"json"`, `"html"` or `"svg"`.
-        output: the file; None for standard output.
-        again: returns for later calls of a program, and its last result, whether to measure that call too; None for
+        tool: measures a function.
+        runs: whether the tool runs the function, so that arrays that `args` describes need values.
+        again: returns for later calls of a program, and its last report, whether to measure that call too; None for
             never.
+        instead: makes the report on a call of a script that cannot be measured; None to leave the call out.
 
     Returns:
-        The results by the name of the call, which are also printed or written.
+        The reports, and the error that the user's program raised.
 
     Raises:
-        ArgumentError: for a function without `args`, and for an SVG of several results or none.
-        SupremumError: if a function cannot be measured. A call in a script that cannot be is left out, with a message.
+        ArgumentError: for a function without `args`.
+        SupremumError: if a function cannot be measured. For a call in a script, a message says so.
+    """
+    if args is not None:
+        return _measure_function(target, args, tool, runs=runs)
+    if ":" in target and not target.endswith(".py"):
+        raise ArgumentError(f"The function {shortened(target)} needs --args, such as --args 'f32[8,128], bf16[128]'.")
+    from supremum.tracing import watch_jitted
+
+    found: dict[str, Measured] = {}
+    titles: dict[int, str] = {}
+
+    def measure_call(call: JittedCall) -> None:
+        is_new = id(call.program) not in titles
+        if is_new:
+            title = str(call)
+            titles[id(call.program)] = title if title not in titles.values() else f"{title}, program {len(titles) + 1}"
+        title = titles[id(call.program)]
+        is_next = again is not None and title in found and again(call, found[title].report)
+        if not is_new and not is_next:
+            return
+        try:
+            report = tool(call.function)(*call.args, **call.kwargs)
+        except SupremumError as error:
+            what = f"{call} is" if instead is None else f"the errors of {call} are"
+            typer.echo(f"supremum: {what} left out: {error}", err=True)
+            if instead is None:
+                return
+            report = instead(call)
+        found[title] = Measured(title, call.name, call.types, report)
+
+    with watch_jitted(measure_call, every=again is not None):
+        error = run_script(target, script_arguments or ())
+    return list(found.values()), error
+
+
+def _measure_function(target: str, args: str, tool: Tool, *, runs: bool) -> tuple[list[Measured], BaseException | None]:
+    call, error = call_of(target, args)
+    if call is None:
+        return [], error
+    function, arguments = call
+    report, error = tried(lambda: tool(function)(*(with_values(arguments) if runs else arguments)))
+    if isinstance(error, SupremumError):
+        raise error
+    name, described = target.partition(":")[2], args.strip()
+    return [Measured(f"{name}({described})", name, (described,), report)] if error is None else [], error
+
+
+def report_program(
+    target: str,
+    args: str | None,
+    script_arguments: Sequence[str] | None,
+    tool: Tool,
+    page: Callable[[Mapping[str, Any]], str],
+    form: str,
+    output: Path | None,
+    *,
+    again: Callable[[JittedCall, Any], bool] | None = None,
+) -> dict[str, Any]:
+    """Measure a program, and print or write the reports.
+
+    Args:
+        target: as for `measure_program`, as are the next three.
+        args: the description of the function's arguments.
+        script_arguments: the arguments of the script.
+        tool: measures a function.
+        page: makes the HTML page of the reports.
+        form: the format of the output: `"terminal"`, `"json"`, `"html"` or `"svg"`.
+        output: the file; None for standard output.
+        again: as for `measure_program`.
+
+    Returns:
+        The reports by the title of the call.
+
+    Raises:
+        ArgumentError: for a function without `args`, and for an SVG of several reports or none.
+        SupremumError: if a function cannot be measured.
         typer.Exit: if the user's program raises an error, which is printed.
     """
-    check_target(target, args)
     with program_output(form, output):
-        if args is not None:
-            results, error = _measure_function(target, args, measure)
-        else:
-            results, error = _measure_script(target, script_arguments or (), measure, again)
-    writers = {"terminal": _results_text, "json": _results_json, "html": page, "svg": _only_svg}
-    put_text(writers[form](results), output)
+        found, error = measure_program(target, args, script_arguments, tool, again=again)
+    reports = {each.title: each.report for each in found}
+    writers = {"terminal": reports_text, "json": _reports_json, "html": page, "svg": _only_svg}
+    put_text(writers[form](reports), output)
     if error is not None:
         typer.echo(shown_error(error), err=True)
         raise typer.Exit(FAILURE)
-    return results
+    return reports
 
 
-def _measure_function(
-    target: str, args: str, measure: Callable[..., Any]
-) -> tuple[dict[str, Any], BaseException | None]:
-    call, error = call_of(target, args)
-    if call is None:
-        return {}, error
-    result, error = tried(lambda: measure(call.function, *with_values(call.arguments)))
-    if isinstance(error, SupremumError):
-        raise error
-    return ({} if result is None else {f"{call.name}({args.strip()})": result}), error
-
-
-def _measure_script(
-    script: str,
-    arguments: Sequence[str],
-    measure: Callable[..., Any],
-    again: Callable[[JittedCall, Any], bool] | None,
-) -> tuple[dict[str, Any], BaseException | None]:
-    from supremum.tracing import watch_jitted
-
-    results: dict[str, Any] = {}
-    names: dict[int, str] = {}
-
-    def measure_call(call: JittedCall) -> None:
-        is_new = id(call.program) not in names
-        if is_new:
-            name = str(call)
-            names[id(call.program)] = name if name not in names.values() else f"{name}, program {len(names) + 1}"
-        name = names[id(call.program)]
-        if is_new or (again is not None and name in results and again(call, results[name])):
-            try:
-                results[name] = measure(call.function, *call.args, **call.kwargs)
-            except SupremumError as error:
-                typer.echo(f"supremum: {call} is left out: {error}", err=True)
-
-    with watch_jitted(measure_call, every=again is not None):
-        error = run_script(script, arguments)
-    return results, error
-
-
-def _results_text(results: Mapping[str, Any]) -> str:
-    if not results:
+def reports_text(reports: Mapping[str, Any]) -> str:
+    """The reports as text, each with its title."""
+    if not reports:
         return "no jitted function was called\n"
-    return "\n\n".join(f"{name}: {each}" for name, each in results.items()) + "\n"
+    return "\n\n".join(f"{title}: {each}" for title, each in reports.items()) + "\n"
 
 
-def _results_json(results: Mapping[str, Any]) -> str:
-    return json_text({"functions": [{"function": name} | each.to_dict() for name, each in results.items()]})
+def _reports_json(reports: Mapping[str, Any]) -> str:
+    return json_text({"functions": [{"function": title} | each.to_dict() for title, each in reports.items()]})
 
 
-def _only_svg(results: Mapping[str, Any]) -> str:
-    if len(results) != 1:
-        raise ArgumentError(f"An SVG shows one function, and this program has {len(results)}; write to a .html file.")
-    (only,) = results.values()
+def _only_svg(reports: Mapping[str, Any]) -> str:
+    if len(reports) != 1:
+        raise ArgumentError(f"An SVG shows one function, and this program has {len(reports)}; write to a .html file.")
+    (only,) = reports.values()
     return only.to_svg()

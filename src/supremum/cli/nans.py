@@ -12,8 +12,6 @@ from supremum.cli.output import Output, chosen_format, format_option
 from supremum.cli.programs import ArgsOption, ScriptArguments, Target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from supremum.numerics import NonfiniteOrigins
     from supremum.tracing import JittedCall
 
@@ -42,15 +40,11 @@ def nans(
 
     form = chosen_format(format, output, _FORMATS)
 
-    def measure(function: Callable[..., Any], *arguments: Any, **options: Any) -> NonfiniteOrigins:
-        return numerics.first_nonfinite(function)(*arguments, **options)
-
     def is_next(call: JittedCall, last: NonfiniteOrigins) -> bool:
         return not any(last.bad_outputs) and not _is_finite(call)
 
-    results = report_program(
-        target, args, script_arguments, measure, numerics.nonfinite_page, form, output, again=is_next
-    )
+    tool, page = numerics.first_nonfinite, numerics.nonfinite_page
+    results = report_program(target, args, script_arguments, tool, page, form, output, again=is_next)
     bad = [name for name, each in results.items() if any(each.bad_outputs)]
     if bad and not allow:
         typer.echo(f"supremum: the result is not finite: {', '.join(bad)}", err=True)

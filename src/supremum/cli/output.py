@@ -90,7 +90,7 @@ def chosen_format(name: str | None, output: Path | None, formats: tuple[str, ...
     return name
 
 
-def json_text(data: Any) -> str:
+def json_text(data: object) -> str:
     """Plain data as JSON, ending with a newline."""
     return json.dumps(data, indent=2) + "\n"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -11,11 +12,6 @@ from supremum.cli.exit_codes import loading
 from supremum.cli.measured_programs import report_program
 from supremum.cli.output import Output, chosen_format, format_option
 from supremum.cli.programs import ArgsOption, ScriptArguments, Target
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from supremum.numerics import Profile
 
 _FORMATS = ("terminal", "json", "html", "svg")
 
@@ -60,9 +56,13 @@ def profile(
     if device is not None:
         chosen("device", device, numerics.DEVICES)
 
-    def measure(function: Callable[..., Any], *arguments: Any, **options: Any) -> Profile:
-        program = function if device is None else numerics.on(device, function)
-        profile = numerics.profile(program, **settings)(*arguments, **options)
-        return profile if scope is None else profile.matching(scope)
+    def tool(function: Callable[..., Any]) -> Callable[..., Any]:
+        measure = numerics.profile(function if device is None else numerics.on(device, function), **settings)
 
-    report_program(target, args, script_arguments, measure, numerics.profile_page, form, output)
+        def in_scope(*arguments: Any, **options: Any) -> numerics.Profile:
+            profile = measure(*arguments, **options)
+            return profile if scope is None else profile.matching(scope)
+
+        return in_scope
+
+    report_program(target, args, script_arguments, tool, numerics.profile_page, form, output)

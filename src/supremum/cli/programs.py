@@ -10,10 +10,9 @@ import sys
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -36,25 +35,8 @@ ArgsOption = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A call of the user's function.
-
-    Args:
-        name: the name of the function.
-        function: the function.
-        arguments: its arguments; arrays that are described by dtype and shape are `jax.ShapeDtypeStruct`.
-    """
-
-    name: str
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-
-
-def check_target(target: str, args: str | None) -> None:
-    """Raise if the target is a function and its arguments are missing."""
-    if args is None and ":" in target and not target.endswith(".py"):
-        raise ArgumentError(f"The function {shortened(target)} needs --args, such as --args 'f32[8,128], bf16[128]'.")
+Call: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
+"""The user's function, and its arguments; arrays described by dtype and shape are `jax.ShapeDtypeStruct`."""
 
 
 def call_of(target: str, args: str) -> tuple[Call | None, BaseException | None]:
@@ -97,7 +79,7 @@ def call_of(target: str, args: str) -> tuple[Call | None, BaseException | None]:
         if error is not None:
             return None, error
     check_call(path, function, arguments)
-    return Call(path, function, arguments), None
+    return (function, arguments), None
 
 
 def with_values(arguments: tuple[Any, ...]) -> tuple[Any, ...]:

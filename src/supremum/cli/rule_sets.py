@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import Progress
 from rich.text import Text
 
 from supremum import analysis
@@ -25,7 +25,6 @@ from supremum.cli.output import (
     put_drawn,
     put_text,
 )
-from supremum.decisions import Decision
 from supremum.errors import ArgumentError, shortened
 from supremum.operands import parse_operand
 from supremum.operations import as_operation
@@ -110,13 +109,6 @@ def table(
     against: Annotated[
         str | None, typer.Option(metavar="NAME", help="Mark the cells that differ from this rule set's.")
     ] = None,
-    weak_as_64_bit: Annotated[
-        bool, typer.Option("--weak-as-64-bit", help="Let the other rule set read Python numbers as 64-bit dtypes.")
-    ] = False,
-    unknown: Annotated[
-        list[str] | None,
-        typer.Option(metavar="DTYPE", help="A format the other rule set is taken not to know; repeat for several."),
-    ] = None,
     types: Annotated[
         str | None,
         typer.Option(
@@ -129,17 +121,13 @@ def table(
 ) -> None:
     """Print the dtypes to which all pairs of types promote."""
     wanted = chosen_format(format, output, _TABLE_FORMATS)
-    if against is None and (weak_as_64_bit or unknown):
-        raise ArgumentError("--weak-as-64-bit and --unknown need --against, because they apply to that rule set.")
     listed = types if types is not None else "all" if wanted == "json" else "standard"
-    compared = None
-    if against is not None:
-        compared = analysis.compare(
-            rules, against, operation, listed, weak_as_64_bit=weak_as_64_bit, unknown=unknown or ()
-        )
+    compared = None if against is None else analysis.compare(rules, against, operation, listed)
     decided = analysis.rule_table(rules, operation, listed) if compared is None else compared.left
+    source = decided if compared is None else compared
     if wanted == "terminal":
-        put_drawn(lambda console: _draw_table(decided, console, compared), output)
+        other = None if compared is None else compared.right.rules
+        put_drawn(lambda console: _draw_table(source.drawing(), console, other), output)
     elif wanted == "json":
         data = decided.data()
         if compared is not None:
@@ -147,7 +135,7 @@ def table(
         put_text(json_text(data), output)
     else:
         write = table_to_markdown if wanted == "markdown" else table_to_html
-        put_text(write(decided.drawing() if compared is None else compared.drawing()), output)
+        put_text(write(source.drawing()), output)
 
 
 def diff(
@@ -234,8 +222,7 @@ def explore(
 
     operations = tuple(dict.fromkeys(as_operation(name).name for name in operation or COMMON))
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description:<29}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("asking", total=STEPS)
         page = explorer_page(
             lambda rules: progress.update(task, advance=1, description=f"asked {rules}"), operations=operations
@@ -248,20 +235,19 @@ def explore(
         webbrowser.open(output.resolve().as_uri())
 
 
-def _draw_table(decided: analysis.RuleTable, console: Console, compared: analysis.Comparison | None) -> None:
+def _draw_table(drawn: Table, console: Console, against: str | None) -> None:
     """Draw a table on a console with a legend; marked cells are reversed, and columns that do not fit come below.
 
     Args:
-        decided: the table.
+        drawn: the table.
         console: the console.
-        compared: a comparison, to mark the cells that differ; None for no marks.
+        against: the rule set from which the marked cells differ; None for no marks.
     """
-    drawn = decided.drawing() if compared is None else compared.drawing()
     texts = [[label, *(cell.text for cell in cells)] for label, cells in drawn.rows]
     widths = [max(map(len, column)) for column in zip(["", *drawn.columns], *texts, strict=True)]
     lines = [Text(drawn.title, style="bold")]
     # Without colours, a mark needs a character.
-    mark = "" if console.color_system or compared is None else "!"
+    mark = "" if console.color_system or against is None else "!"
     for columns in _fitting(widths, console.width if console.is_terminal else sys.maxsize):
         head = (f"{drawn.columns[place]:<{widths[place + 1]}}" for place in columns)
         lines += [Text(), Text(" ".join(("".ljust(widths[0]), *head)), style="bold")]
@@ -276,7 +262,7 @@ def _draw_table(decided: analysis.RuleTable, console: Console, compared: analysi
     lines += [Text(), Text("  ").join(Text(meaning, style=_COLOURS[style]) for style, meaning in drawn.legend)]
     lines.append(_names(drawn))
     if mark:
-        lines.append(Text(f"! differs from {compared.right.rules}" if compared is not None else ""))
+        lines.append(Text(f"! differs from {against}"))
     for line in lines:
         line.rstrip()
         console.print(line, soft_wrap=True, highlight=False)
@@ -317,7 +303,8 @@ def _draw_comparison(console: Console, compared: analysis.Comparison, grouped: a
             both = a != b and compared.differing.get((b, a)) == how
             if both and order[a] > order[b]:
                 continue
-            results = [_shown(rules.decisions[a, b]) for rules in (compared.left, compared.right)]
+            decisions = [rules.decisions[a, b] for rules in (compared.left, compared.right)]
+            results = [Text(analysis.told(each), style=_COLOURS[analysis.style_of(each)]) for each in decisions]
             pair = f"{analysis.short_name(a)}, {analysis.short_name(b)}"
             columns.add_row(pair + (" and back" if both else ""), *results, how)
         console.print(columns)
@@ -327,7 +314,3 @@ def _draw_comparison(console: Console, compared: analysis.Comparison, grouped: a
         console.print(f"  {heading}", highlight=False)
         for triple in grouped.written(rules, shown):
             console.print(f"    {triple}", highlight=False)
-
-
-def _shown(decision: Decision) -> Text:
-    return Text(analysis.told(decision), style=_COLOURS[analysis.style_of(decision)])

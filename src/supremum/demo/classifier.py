@@ -83,7 +83,7 @@ def deep_perceptron(policy: Policy) -> Sequential:
     return Sequential([nn.Flatten(), *hidden, nn.Dense(10, kernel_initializer=float32_kernel)], dtype=policy)
 
 
-def float32_kernel(key: jax.Array, shape: tuple[int, ...], dtype: Any) -> jax.Array:
+def float32_kernel(key: jax.Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> jax.Array:
     """Draw in float32, because JAX draws other numbers in other dtypes."""
     return jax.nn.initializers.glorot_uniform()(key, shape, jnp.float32).astype(dtype)
 

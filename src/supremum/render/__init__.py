@@ -9,7 +9,7 @@ from supremum.render.document import fitted as fitted
 from supremum.render.document import shortened as shortened
 from supremum.render.hasse import Diagram, Node, hasse_to_dot, hasse_to_svg
 from supremum.render.page_parts import icon_link, page_part, sideways_hint
-from supremum.render.side_by_side import Note, SideBySide, side_by_side_to_html, side_by_side_to_svg
+from supremum.render.side_by_side import SideBySide, side_by_side_to_html, side_by_side_to_svg
 from supremum.render.svg import PALETTE
 from supremum.render.svg import Block as Block
 from supremum.render.svg import number as number
@@ -25,7 +25,6 @@ __all__ = [
     "Document",
     "Mark",
     "Node",
-    "Note",
     "SideBySide",
     "Table",
     "aligned",

@@ -16,46 +16,74 @@ from typing import NamedTuple, TypeAlias
 
 Place: TypeAlias = "str | tuple[str, str, int]"
 """A node by its name, or where an edge passes a row."""
+Edge: TypeAlias = tuple[str, str]
+"""The names of its lower and its upper node."""
+Curve: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
+"""The two ends of a curve that is vertical at both; the first end is the lower one."""
+HEIGHT = 24.0
+"""The height of a box. All lengths are in px."""
 BETWEEN = 9.0
-"""The space between two neighbours, in px."""
+"""The space between two neighbours."""
+_GAP = 40.0
 
 
-class Rows(NamedTuple):
-    """Nodes in rows.
+class Box(NamedTuple):
+    """The box of a label: left and top edge, and width."""
+
+    x: float
+    y: float
+    width: float
+
+
+class Layout(NamedTuple):
+    """The positions of nodes, from the lowest at the bottom to the highest at the top.
 
     Args:
-        routes: for every edge, the places from its lower end to its upper one, one in each row.
-        rows: the row of each place, from 0 for the lowest.
-        centres: the horizontal centre of each place, in px.
+        width: the width of the picture.
+        height: its height.
+        boxes: the boxes of the nodes, by name.
+        curves: the edges, each as curves with straight vertical lines between them.
     """
 
-    routes: dict[tuple[str, str], tuple[Place, ...]]
-    rows: dict[Place, int]
-    centres: dict[Place, float]
+    width: float
+    height: float
+    boxes: dict[str, Box]
+    curves: dict[Edge, list[Curve]]
 
 
-def in_rows(above: Mapping[str, Sequence[str]], widths: Mapping[str, float]) -> Rows:
+def laid_out(above: Mapping[str, Sequence[str]], widths: Mapping[str, float]) -> Layout:
     """Place the nodes of an acyclic graph in rows; every edge goes up.
 
     Args:
         above: for each node, the nodes that its edges lead to; every node must be a key.
-        widths: the width of each node, in px.
+        widths: the width of each node.
 
-    >>> found = in_rows(
+    >>> layout = laid_out(
     ...     {"a": ["b", "c"], "b": ["c"], "c": []}, dict.fromkeys("abc", 11.0)
     ... )
-    >>> found.rows, found.routes["a", "c"]
-    ({'a': 0, 'b': 1, 'c': 2, ('a', 'c', 1): 1}, ('a', ('a', 'c', 1), 'c'))
+    >>> {name: box.y for name, box in layout.boxes.items()}
+    {'a': 128.0, 'b': 64.0, 'c': 0.0}
+    >>> {edge: len(curves) for edge, curves in layout.curves.items()}
+    {('a', 'b'): 1, ('a', 'c'): 2, ('b', 'c'): 1}
     """
     rows: dict[Place, int] = {**_levels(above)}
-    routes: dict[tuple[str, str], tuple[Place, ...]] = {}
+    routes: dict[Edge, tuple[Place, ...]] = {}
     for node, uppers in above.items():
         for upper in uppers:
             passed: dict[Place, int] = {(node, upper, row): row for row in range(rows[node] + 1, rows[upper])}
             routes[node, upper] = (node, *passed, upper)
             rows.update(passed)
     all_widths = {place: widths[place] if isinstance(place, str) else 0.0 for place in rows}
-    return Rows(routes, rows, _centres(routes, rows, all_widths))
+    centres = _centres(routes, rows, all_widths)
+    highest = max(rows.values(), default=0)
+    tops = {place: (highest - row) * (HEIGHT + _GAP) for place, row in rows.items()}
+    boxes = {name: Box(centres[name] - width / 2, tops[name], width) for name, width in widths.items()}
+    curves = {
+        edge: [((centres[a], tops[a]), (centres[b], tops[b] + HEIGHT)) for a, b in itertools.pairwise(route)]
+        for edge, route in routes.items()
+    }
+    width = max([centre + all_widths[place] / 2 for place, centre in centres.items()], default=0.0)
+    return Layout(width, highest * (HEIGHT + _GAP) + HEIGHT if boxes else 0.0, boxes, curves)
 
 
 def _levels(above: Mapping[str, Sequence[str]]) -> dict[str, int]:
@@ -71,7 +99,7 @@ def _levels(above: Mapping[str, Sequence[str]]) -> dict[str, int]:
 
 
 def _centres(
-    routes: Mapping[tuple[str, str], Sequence[Place]], rows: Mapping[Place, int], widths: Mapping[Place, float]
+    routes: Mapping[Edge, Sequence[Place]], rows: Mapping[Place, int], widths: Mapping[Place, float]
 ) -> dict[Place, float]:
     lowers: dict[Place, list[Place]] = {place: [] for place in rows}
     uppers: dict[Place, list[Place]] = {place: [] for place in rows}

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from supremum.render.graph_layout import BETWEEN, in_rows
+from supremum.render.graph_layout import BETWEEN, HEIGHT, Box, Curve, laid_out
 from supremum.render.svg import LIGHT, PALETTE, Block, lines, name_lines, number, picture, stacked, text_width
 
-HEIGHT = 24.0
-"""The height of a box, in px."""
-_PADDING, _GAP = 9.0, 40.0
+_PADDING = 9.0
 _MIN_WIDTH = 330.0
 """The smallest width of a picture: with its margins it fits on a phone."""
 _STYLE = """.supremum .edge { fill: none; stroke: var(--line); stroke-width: 1.3; }
@@ -81,63 +78,6 @@ class Diagram:
     full_names: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
-    """The box of a label: left and top edge, and width, in px; its height is `HEIGHT`."""
-
-    x: float
-    y: float
-    width: float
-
-
-Curve = tuple[tuple[float, float], tuple[float, float]]
-"""The two ends of a curve that is vertical at both; the first end is the lower one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The positions of the elements that have edges, from the lowest at the bottom to the highest at the top.
-
-    Args:
-        width, height: in px.
-        boxes: the boxes of the labels, by name.
-        curves: the edges, each as curves with straight vertical lines between them.
-    """
-
-    width: float
-    height: float
-    boxes: dict[str, Box]
-    curves: dict[tuple[str, str], list[Curve]]
-
-
-def laid_out(diagram: Diagram) -> Layout:
-    """Lay out the elements that have edges. Labels do not overlap, and edges do not pass through other labels.
-
-    Args:
-        diagram: the diagram.
-
-    >>> nodes = tuple(Node(name, "integer") for name in ("int8", "uint8", "int16"))
-    >>> layout = laid_out(Diagram("d", nodes, (("int8", "int16"), ("uint8", "int16"))))
-    >>> layout.boxes["int8"].y > layout.boxes["int16"].y
-    True
-    """
-    joined = {name for edge in diagram.edges for name in edge}
-    above: dict[str, list[str]] = {node.text: [] for node in diagram.nodes if node.text in joined}
-    for lower, upper in diagram.edges:
-        above[lower].append(upper)
-    widths = {node.text: _width(node) for node in diagram.nodes if node.text in joined}
-    routes, rows, centres = in_rows(above, widths)
-    highest = max(rows.values(), default=0)
-    tops = {place: (highest - row) * (HEIGHT + _GAP) for place, row in rows.items()}
-    boxes = {name: Box(centres[name] - width / 2, tops[name], width) for name, width in widths.items()}
-    curves: dict[tuple[str, str], list[Curve]] = {edge: [] for edge in diagram.edges}
-    for edge, route in routes.items():
-        for a, b in itertools.pairwise(route):
-            curves[edge].append(((centres[a], tops[a]), (centres[b], tops[b] + HEIGHT)))
-    width = max([*(box.x + box.width for box in boxes.values()), *centres.values()], default=0.0)
-    return Layout(width, highest * (HEIGHT + _GAP) + HEIGHT if boxes else 0.0, boxes, curves)
-
-
 def hasse_to_svg(diagram: Diagram) -> str:
     """Draw the diagram as a self-contained SVG, light and dark, with the lowest elements at the bottom.
 
@@ -149,7 +89,11 @@ def hasse_to_svg(diagram: Diagram) -> str:
     >>> drawn.startswith("<svg"), drawn.count("<path")
     (True, 1)
     """
-    layout = laid_out(diagram)
+    joined = {name for edge in diagram.edges for name in edge}
+    above: dict[str, list[str]] = {node.text: [] for node in diagram.nodes if node.text in joined}
+    for lower, upper in diagram.edges:
+        above[lower].append(upper)
+    layout = laid_out(above, {node.text: _width(node) for node in diagram.nodes if node.text in above})
     paths = {edge: f'<path class="edge" d="{_path(curves)}"/>' for edge, curves in sorted(layout.curves.items())}
     # Highlighted edges lie above the others, and labels above all edges.
     drawn = [path for edge, path in paths.items() if edge not in diagram.lit]
@@ -161,10 +105,8 @@ def hasse_to_svg(diagram: Diagram) -> str:
     if alone:
         blocks += [lines([diagram.apart], width), _grid(alone, width)]
     blocks.append(name_lines(diagram.full_names, width))
-    above: dict[str, list[str]] = {}
-    for lower, upper in diagram.edges:
-        above.setdefault(lower, []).append(upper)
-    sentences = (*diagram.caption, *(f"{node} is below {', '.join(uppers)}." for node, uppers in above.items()))
+    below = (f"{node} is below {', '.join(uppers)}." for node, uppers in above.items() if uppers)
+    sentences = (*diagram.caption, *below)
     told = " ".join(sentences)
     content = stacked(blocks, 16)
     return picture(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
+from itertools import starmap
 
 from supremum.render.svg import Block, beside, lines, name_lines, picture, stacked, text_width
 from supremum.render.table import Table, framed, grid, key, mark_sentences, table_block
@@ -11,25 +13,6 @@ from supremum.render.table import Table, framed, grid, key, mark_sentences, tabl
 _GAP = 24.0
 _WIDEST = 2200.0
 """The width in px above which a picture puts the tables below each other."""
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A heading and short lines.
-
-    Args:
-        heading: the heading.
-        lines: the lines below it.
-
-    >>> from supremum.analysis import compare, compare_groupings
-    >>> types = "int8,uint8,float16"
-    >>> triples = compare_groupings("jax-x64", "numpy", types)
-    >>> compare("jax-x64", "numpy", types=types).side_by_side(triples, shown=1).notes[1]
-    Note(heading='numpy: 4, 4 of them only here', lines=('(f16, i8), u8',))
-    """
-
-    heading: str
-    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +24,7 @@ class SideBySide:
         left: the left table; its title is its caption.
         right: the right table.
         notes_title: the title of the notes.
-        notes: the notes below the tables.
+        notes: pairs of a heading and short lines, to show below the tables.
 
     >>> from supremum.analysis import compare
     >>> pair = compare("jax-x64", "numpy", types="int32,float32").side_by_side()
@@ -53,7 +36,7 @@ class SideBySide:
     left: Table
     right: Table
     notes_title: str = ""
-    notes: tuple[Note, ...] = ()
+    notes: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 def side_by_side_to_html(pair: SideBySide) -> str:
@@ -67,7 +50,7 @@ def side_by_side_to_html(pair: SideBySide) -> str:
     (2, 5)
     """
     tables = "\n".join(grid(table, table.title) for table in (pair.left, pair.right))
-    notes = "".join(map(_note, pair.notes))
+    notes = "".join(starmap(_note, pair.notes))
     parts = [key(pair.left, pair.right), f'<div class="beside">\n{tables}\n</div>']
     if notes:
         heading = f"<h2>{escape(pair.notes_title)}</h2>"
@@ -75,9 +58,9 @@ def side_by_side_to_html(pair: SideBySide) -> str:
     return framed(pair.title, *parts)
 
 
-def _note(note: Note) -> str:
-    listed = "".join(f"<li><code>{escape(line)}</code></li>" for line in note.lines)
-    return f"<div><h3>{escape(note.heading)}</h3><ul>{listed}</ul></div>"
+def _note(heading: str, texts: Iterable[str]) -> str:
+    listed = "".join(f"<li><code>{escape(text)}</code></li>" for text in texts)
+    return f"<div><h3>{escape(heading)}</h3><ul>{listed}</ul></div>"
 
 
 def side_by_side_to_svg(pair: SideBySide) -> str:
@@ -92,7 +75,7 @@ def side_by_side_to_svg(pair: SideBySide) -> str:
     """
     both = [_titled(table) for table in (pair.left, pair.right)]
     tables = (beside if sum(each.width for each in both) <= _WIDEST else stacked)(both, _GAP)
-    notes = beside([_noted(note, (tables.width - _GAP) / 2) for note in pair.notes], _GAP)
+    notes = beside([_noted(*note, (tables.width - _GAP) / 2) for note in pair.notes], _GAP)
     short = name_lines(pair.left.full_names, tables.width)
     heading = _headed(pair.notes_title if pair.notes else "", tables.width)
     entries = tuple(dict.fromkeys(pair.left.legend + pair.right.legend))
@@ -109,7 +92,7 @@ def _titled(table: Table) -> Block:
     return stacked([_headed(table.title, block.width), block])
 
 
-def _noted(note: Note, width: float) -> Block:
-    needed = max(text_width(text, 13, monospaced=False) for text in (note.heading, *note.lines))
+def _noted(heading: str, texts: tuple[str, ...], width: float) -> Block:
+    needed = max(text_width(text, 13, monospaced=False) for text in (heading, *texts))
     room = max(width, needed)
-    return stacked([_headed(note.heading, room), lines(note.lines, room)])
+    return stacked([_headed(heading, room), lines(texts, room)])

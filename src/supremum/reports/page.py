@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from supremum.argument_checks import instance, mapping, text
 from supremum.errors import shown
@@ -115,7 +115,10 @@ def operation_row(
     *,
     facets: Mapping[str, str] | None = None,
     facts: Sequence[tuple[str, str | Sequence[str]]] = (),
-    **others: Any,
+    marks: Sequence[tuple[str, str]] = (),
+    keys: Sequence[float] = (),
+    fixes: Sequence[Sequence[str]] = (),
+    picture: str = "",
 ) -> PageRow:
     """Make the row of a page for an operation, with its source lines and the calls that led to it.
 
@@ -125,7 +128,10 @@ def operation_row(
         summary: what the row says, in one line.
         facets: more to filter by than file, scope, operation and pass.
         facts: what is known.
-        **others: further arguments of `PageRow`.
+        marks: as for `PageRow`, like the following.
+        keys: numbers to sort by.
+        fixes: for each problem the fixes to choose from.
+        picture: HTML of a picture.
 
     >>> add = OperationRow(
     ...     file="model.py",
@@ -152,7 +158,10 @@ def operation_row(
         },
         source=source_lines(row.file, row.line, row.path[-1] if row.path else None),
         facts=[*facts, *calls],
-        **others,
+        marks=marks,
+        keys=keys,
+        fixes=fixes,
+        picture=picture,
     )
 
 

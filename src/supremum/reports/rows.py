@@ -133,7 +133,7 @@ def short_place(names: Mapping[str, str], at: SourceLine | SourceRange) -> str:
     return f"{names[at.file]}:{at.line}" if at.file else "-"
 
 
-def plain_fields(value: Any) -> dict[str, Any]:
+def plain_fields(value: object) -> dict[str, Any]:
     """The fields of a dataclass as plain data for JSON.
 
     Args:
@@ -142,10 +142,11 @@ def plain_fields(value: Any) -> dict[str, Any]:
     >>> plain_fields(SourceLine(file="model.py", line=3, expression="x + y"))
     {'file': 'model.py', 'line': 3, 'expression': 'x + y'}
     """
-    return {field.name: plain_data(getattr(value, field.name)) for field in fields(value)}
+    row: Any = value
+    return {field.name: plain_data(getattr(row, field.name)) for field in fields(row)}
 
 
-def plain_data(value: Any) -> Any:
+def plain_data(value: object) -> Any:
     """Convert a value to plain data for JSON; numbers that are not finite are None.
 
     Args:
@@ -154,8 +155,9 @@ def plain_data(value: Any) -> Any:
     >>> plain_data({1: (2.0, float("inf"))})
     {'1': [2.0, None]}
     """
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
+    row: Any = value
+    if hasattr(row, "to_dict"):
+        return row.to_dict()
     if is_dataclass(value):
         return plain_fields(value)
     if isinstance(value, Mapping):
