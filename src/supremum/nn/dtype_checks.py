@@ -21,6 +21,7 @@ from supremum.nn.inputs import split_arrays
 from supremum.nn.scopes import declaring
 from supremum.nn.variables import Variable
 from supremum.rules import held_dtype
+from supremum.typing import PyTree
 from supremum.user_frame import warn_user
 
 
@@ -98,7 +99,7 @@ class MixedDtypeWarning(PolicyWarning):
     """
 
 
-def warn_of_output_dtype(layer: Any, frame: CallFrame, args: Any, kwargs: dict[str, Any], other: DType) -> None:
+def warn_of_output_dtype(layer: Any, frame: CallFrame, args: PyTree, kwargs: dict[str, Any], other: DType) -> None:
     """Warn, once for each layer, about outputs that are not in the compute dtype.
 
     Args:

@@ -7,7 +7,7 @@ inputs".
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -20,6 +20,7 @@ from supremum.errors import ArgumentError, OperandError, UnknownDtypeError, list
 from supremum.formats import DType, argument_dtype, as_format
 from supremum.mixed_precision import is_floating, native
 from supremum.nn.logits_registry import copy_origin
+from supremum.typing import PyTree
 
 
 def described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -159,7 +160,7 @@ def _dtype_of(value: Any) -> Any:
     return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
 
 
-def as_input_shape(shape: Any) -> tuple[int | None, ...] | None:
+def as_input_shape(shape: Sequence[int | None] | None) -> tuple[int | None, ...] | None:
     """Convert the argument `input_shape=` of a layer to a tuple; None stays None.
 
     Raises:
@@ -171,12 +172,12 @@ def as_input_shape(shape: Any) -> tuple[int | None, ...] | None:
     return None if shape is None else tuple(iterable("input_shape", shape, "lengths"))
 
 
-def keeps_dtype(tree: Any) -> bool:
+def keeps_dtype(tree: object) -> bool:
     """Whether the class of an input asks for no casts, as `KeyValueCache` does."""
     return getattr(type(tree), "keeps_dtype", False) is True
 
 
-def floating_dtypes(tree: Any) -> set[DType]:
+def floating_dtypes(tree: PyTree) -> set[DType]:
     """The real floating dtypes in a tree, without those of weak arrays.
 
     >>> import numpy as np
@@ -188,7 +189,7 @@ def floating_dtypes(tree: Any) -> set[DType]:
     return {leaf.dtype.newbyteorder("=") for leaf in strong}
 
 
-def cast_inputs(tree: Any, dtype: DType | None) -> Any:
+def cast_inputs(tree: PyTree, dtype: DType | None) -> Any:
     """Cast all real floating inputs to one dtype, and return them in new containers.
 
     Arrays of JAX and NumPy, NumPy's scalars and sparse arrays (BCOO) are cast. Integers, bools and complex numbers keep
@@ -215,7 +216,7 @@ def cast_inputs(tree: Any, dtype: DType | None) -> Any:
     return jax.tree.map(cast, tree, is_leaf=keeps_dtype)
 
 
-def as_jax_input(leaf: Any) -> Any:
+def as_jax_input(leaf: object) -> Any:
     """Return an input as JAX takes it, but raise for NumPy's masked arrays, as JAX would drop the mask.
 
     Args:

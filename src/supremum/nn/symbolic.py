@@ -13,6 +13,7 @@ from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format
 from supremum.nn.inputs import split_arrays
 from supremum.nn.scopes import declaring
+from supremum.typing import PyTree
 
 # Axes of any length are traced with two lengths; axes of the outputs that then differ have any length too.
 _LENGTHS = (2, 3)
@@ -83,12 +84,12 @@ class SymbolicValue:
         return f"SymbolicTensor(shape={self.shape}, dtype={as_format(self.dtype)}{named})"
 
 
-def symbolic_leaves(tree: Any) -> list[SymbolicValue]:
+def symbolic_leaves(tree: PyTree) -> list[SymbolicValue]:
     """The symbolic tensors in a tree."""
     return [leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, SymbolicValue)]
 
 
-def is_symbolic(tree: Any) -> bool:
+def is_symbolic(tree: PyTree) -> bool:
     """Whether the inputs of a layer contain a symbolic tensor."""
     return bool(symbolic_leaves(pytree("the inputs of a layer", tree)))
 
@@ -135,12 +136,12 @@ class Spec(NamedTuple):
     dtype: DType
 
 
-def spec_of(leaf: Any) -> Any:
+def spec_of(leaf: PyTree) -> Any:
     """The shape and dtype of an array; returns anything else as it is."""
     return Spec(tuple(leaf.shape), leaf.dtype) if hasattr(leaf, "dtype") else leaf
 
 
-def is_spec(leaf: Any) -> bool:
+def is_spec(leaf: object) -> bool:
     """Whether a leaf is a `Spec`, which JAX would treat as a container."""
     return isinstance(leaf, Spec)
 

@@ -14,6 +14,7 @@ from supremum.errors import ArgumentError, OperandError, shown
 from supremum.nn.functional.dtype_promotion import promote_and_widen
 from supremum.nn.layer import Layer
 from supremum.nn.layers.recurrent import RNN
+from supremum.typing import ArrayLike, PyTree
 
 _MERGES: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
     "concat": lambda a, b: jnp.concatenate([a, b], axis=-1),
@@ -64,7 +65,14 @@ class Bidirectional(Layer):
         self.backward: RNN = _backward_of(forward, backward)
         self.merge = merge
 
-    def call(self, x: Any, *, initial_state: Any = None, mask: Any = None, sequence_lengths: Any = None) -> Any:
+    def call(
+        self,
+        x: jax.Array,
+        *,
+        initial_state: PyTree = None,
+        mask: ArrayLike | None = None,
+        sequence_lengths: ArrayLike | None = None,
+    ) -> Any:
         """Run both layers, and merge their outputs.
 
         Args:

@@ -17,6 +17,7 @@ from supremum.nn.layer import Layer
 from supremum.nn.layers.recurrent_cells import RecurrentCell
 from supremum.nn.losses import in_loop
 from supremum.nn.scopes import current_overlay, has_random_key, next_random_key, overlay, random_key
+from supremum.typing import ArrayLike, PyTree
 
 
 class RNN(Layer):
@@ -78,7 +79,14 @@ class RNN(Layer):
         self.unroll = unroll
         self.input_spec = InputSpec(min_ndim=2)
 
-    def call(self, x: Any, *, initial_state: Any = None, mask: Any = None, sequence_lengths: Any = None) -> Any:
+    def call(
+        self,
+        x: jax.Array,
+        *,
+        initial_state: PyTree = None,
+        mask: ArrayLike | None = None,
+        sequence_lengths: ArrayLike | None = None,
+    ) -> Any:
         """Run the cell over a sequence.
 
         Args:
