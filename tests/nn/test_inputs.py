@@ -103,7 +103,7 @@ class TestNarrowing:
     def test_float64_inputs_warn_once_for_each_layer(self):
         layer = Seeing(dtype="float32", name="wide")
         with pytest.warns(
-            PolicyWarning, match=r"wide \(Seeing.*narrows its float64 inputs to float32: use dtype='infer'"
+            PolicyWarning, match=r"wide \(Seeing.* float64 inputs to float32: use dtype='infer'"
         ) as caught:
             layer({"x": np.ones(2)})
         assert caught[0].filename == __file__
@@ -112,9 +112,7 @@ class TestNarrowing:
 
     def test_infer_warns_about_narrowing_by_jax(self):
         layer = Seeing(dtype="infer")
-        with pytest.warns(
-            PolicyWarning, match="narrows its float64 inputs to float32: call jax.config.update"
-        ) as caught:
+        with pytest.warns(PolicyWarning, match="float64 inputs to float32: call jax.config.update") as caught:
             layer(np.ones(2))
         assert caught[0].filename == __file__
         with jax.enable_x64(True):
@@ -178,9 +176,7 @@ class TestErrors:
             [nn.SequentialNetwork([nn.ReLU(), nn.Dense(2, dtype="mixed_bfloat16")], name="inner")]
         )
         x = jnp.ones((4, 3))
-        with pytest.raises(
-            nn.UninitializedError, match=r"the layer has no weights yet; call nn.initialize\(model, \*inputs, seed=0\)"
-        ):
+        with pytest.raises(nn.UninitializedError, match=r"no weights yet; call nn.initialize\(model, \*inputs"):
             nn.functional_call(model, {}, x)
         nn.initialize(model, x)
         with pytest.raises(

@@ -262,10 +262,7 @@ class TestRandomNumbers:
     def test_missing_key_raises_in_the_cell(self):
         layer, x = RNN(NoisyCell()), data(1, 2, 1)
         built(layer, x)
-        with pytest.raises(
-            ArgumentError,
-            match=r"the layer needs random numbers.*; use nn.functional_call\(model, variables, x, random_key=",
-        ):
+        with pytest.raises(ArgumentError, match=r"the layer needs random numbers.*x, random_key="):
             layer(x)
 
 
@@ -287,10 +284,7 @@ class TestAssignments:
         built(layer, x)
         assert call(layer, x).shape == x.shape
         for run in (lambda: call(layer, x, training=True), lambda: layer(x, training=True)):
-            with pytest.raises(
-                ArgumentError,
-                match=r"NormedCell\(dtype='float32'\) must not.*, got assignments to norm/moving_mean, norm",
-            ):
+            with pytest.raises(ArgumentError, match=r"NormedCell.* must not.*, got assignments to norm/moving_mean"):
                 run()
         assert layer.cell.norm.moving_mean.value.tolist() == [0, 0]
 
@@ -324,13 +318,3 @@ def test_empty_sequences_give_empty_or_zero_outputs(name, shape):
     assert all(leaf.shape == (shape[0], UNITS) and not leaf.any() for leaf in leaves)
     last = RNN(layer.cell, return_sequences=False)
     assert call(last, jnp.zeros(shape)).tolist() == [[0.0] * UNITS] * shape[0]
-
-
-class ForgetfulCell(RecurrentCell):
-    """A cell with a state that changes its dtype at each step."""
-
-    def initial_state(self, batch_shape, dtype=None):
-        return jnp.zeros(batch_shape, "int32")
-
-    def call(self, x, state):
-        return x, state.astype("float32" if state.dtype == "int32" else "int32")

@@ -8,6 +8,7 @@ import pytest
 from jax.sharding import PartitionSpec
 
 import supremum
+from nn.arrays import built
 from slowly import slow
 from supremum import nn
 from supremum.arrays import InPlaceError
@@ -39,8 +40,7 @@ class VariableLayer(nn.Layer):
 
 
 def layer_with_body(body, dtype="mixed_float16"):
-    layer = VariableLayer(lambda layer, x: x, dtype=dtype)
-    nn.initialize(layer, jnp.ones((2, 2)))
+    layer = built(VariableLayer(lambda layer, x: x, dtype=dtype), jnp.ones((2, 2)))
     layer.body = body
     return layer
 
@@ -78,7 +78,7 @@ EXPECTED = {
 }
 
 
-@either_mode
+@pytest.mark.parametrize("jitted", [slow(False), True], ids=["eager", "jitted"])
 def test_every_read_casts_inside_call_and_not_outside(jitted):
     layer = layer_with_body(
         lambda layer, x: {name: (read(layer.w), read(layer.plain).astype("int8")) for name, read in READS.items()}
@@ -514,9 +514,7 @@ class TestAssignment:
 
     def test_a_traced_value_needs_a_functional_call(self):
         layer = layer_with_body(lambda layer, x: layer.w.assign(x.astype("float32")) is None or x)
-        with pytest.raises(
-            ValueError, match="variable 'w' must get a concrete value, got a tracer, which would outlive its trace"
-        ):
+        with pytest.raises(ValueError, match="variable 'w' must get a concrete value, got a tracer"):
             jax.jit(layer)(jnp.ones((2, 2)))
         with jax.checking_leaks():
             _, values = jax.jit(lambda v, x: nn.functional_call(layer, v, x))({"w": layer.w.value}, jnp.ones((2, 2)))

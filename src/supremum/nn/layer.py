@@ -326,19 +326,14 @@ class Layer(Module["Layer"], Configurable, ABC):
         sizes = (shape,) if isinstance(shape, int) else tuple(iterable("shape", shape, "lengths"))
         if initializer is None:
             initializer = GLOROT_UNIFORM if row.is_inexact and len(sizes) > 1 else ZEROS
-        if not callable(initializer):
-            initializer = as_initializer(initializer)
         if any(variable.name == name for variable in self.own_variables()):
             raise ArgumentError(f"{shown(self)} already has a variable {shown(name)}; use a different name")
         compute = self._autocast_dtype()
         casts = autocast and compute is not None and row.kind is Kind.FLOAT and row.dtype != compute
         kind = AutoCastVariable if casts else Variable
-        variable = kind.declare(sizes, row.dtype, initializer, name, trainable=trainable)
+        variable = kind.declare(sizes, row.dtype, as_initializer(initializer), name, trainable=trainable)
         variable.is_of_layer, variable.follows_policy = True, dtype is None
-        if regularizer is not None:
-            variable.regularizer = as_regularizer(regularizer)
-        if constraint is not None:
-            variable.constraint = as_constraint(constraint)
+        variable.regularizer, variable.constraint = as_regularizer(regularizer), as_constraint(constraint)
         return variable
 
     def full(self, shape: Ints, fill_value: Scalar | jax.Array, dtype: DTypeLike | None = None) -> jax.Array:
@@ -368,25 +363,6 @@ class Layer(Module["Layer"], Configurable, ABC):
     def constant(self, value: ArrayLike, dtype: DTypeLike | None = None) -> jax.Array:
         """An array from a number, nested lists or an array, in `dtype`; None for the compute dtype."""
         return self._new_array(partial(jnp.asarray, value), dtype)
-
-    def arange(
-        self,
-        start: float,
-        stop: float | None = None,
-        step: float | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> jax.Array:
-        """Evenly spaced numbers, as from `jax.numpy.arange`, rounded once at the end."""
-
-        def make(dtype: Any) -> jax.Array:
-            numbers = jnp.arange(start, stop, step)
-            return numbers if dtype is None else numbers.astype(dtype)
-
-        return self._new_array(make, dtype)
-
-    def eye(self, rows: int, columns: int | None = None, dtype: DTypeLike | None = None) -> jax.Array:
-        """A matrix with ones on its diagonal."""
-        return self._new_array(partial(jnp.eye, rows, columns), dtype)
 
     def random_normal(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> jax.Array:
         """Normal random numbers, from the key of the running call (`functional_call(..., random_key=)`)."""

@@ -11,7 +11,7 @@ import jax
 from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format
-from supremum.nn.inputs import split_arrays
+from supremum.jaxprs import split_arrays
 from supremum.nn.scopes import declaring
 from supremum.typing import PyTree
 
@@ -101,7 +101,12 @@ def call_symbolically(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         The outputs, symbolic tensors of the same class as the inputs.
     """
     node = Node(layer, args, kwargs)
-    call, tensors = split_arrays(layer, (args, kwargs), lambda leaf: isinstance(leaf, SymbolicValue))
+    tensors, with_arrays = split_arrays((args, kwargs), lambda leaf: isinstance(leaf, SymbolicValue))
+
+    def call(arrays: list[jax.Array]) -> Any:
+        positional, named = with_arrays(arrays)
+        return layer(*positional, **named)
+
     first: dict[str, Any] = {}
     layers: dict[str, Any] = {}
     for length in _LENGTHS:

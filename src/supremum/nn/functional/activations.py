@@ -19,12 +19,10 @@ from supremum.mixed_precision import is_array
 from supremum.nn.functional.dtype_promotion import common_dtype, promote_and_widen, promote_dtype, refuse_complex
 from supremum.nn.functional.masks import as_boolean
 from supremum.nn.functional.shape_checks import as_axes, check_broadcasts
-from supremum.nn.functional.shape_traces import trace_once
 from supremum.nn.logits_registry import Origin, record
 from supremum.typing import ArrayLike, DTypeLike
 
 
-@trace_once
 def relu(x: ArrayLike) -> jax.Array:
     """The positive part of each value; integers stay integers.
 

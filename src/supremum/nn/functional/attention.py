@@ -20,7 +20,6 @@ from supremum.nn.functional.dtype_promotion import as_array, promote_dtype, refu
 from supremum.nn.functional.masks import split_additive
 from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import broadcasts, positive_int
-from supremum.nn.functional.shape_traces import trace_once
 from supremum.typing import ArrayLike, DTypeLike
 
 Arrays: TypeAlias = dict[str, jax.Array]
@@ -31,7 +30,6 @@ need more: 0.9 GiB for 65,536 queries and keys in one head, 1.5 GiB in eight, ac
 where the plain computation needs 64 GiB for one head."""
 
 
-@trace_once
 def dot_product_attention(
     query: ArrayLike,
     key: ArrayLike,

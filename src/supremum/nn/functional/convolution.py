@@ -20,7 +20,6 @@ from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none
 from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.products import with_bias
 from supremum.nn.functional.shape_checks import MOST, Ints, all_whole, positive_int, positive_ints
-from supremum.nn.functional.shape_traces import trace_once
 from supremum.typing import ArrayLike, DTypeLike
 
 Padding: TypeAlias = str | int | Sequence[int | tuple[int, int]]
@@ -97,7 +96,6 @@ TRANSPOSED_PADDINGS = ("SAME", "VALID", "CIRCULAR")
 """The names of paddings for `conv_transpose`."""
 
 
-@trace_once
 def conv(
     x: ArrayLike,
     kernel: ArrayLike,
@@ -164,7 +162,6 @@ def conv(
     return with_bias(product, biases)
 
 
-@trace_once
 def conv_transpose(
     x: ArrayLike,
     kernel: ArrayLike,

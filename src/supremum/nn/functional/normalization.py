@@ -21,7 +21,6 @@ from supremum.formats import DType, as_format, at_least_float32
 from supremum.nn.functional.dtype_promotion import as_array, common_dtype, promote_dtype, refuse_none, shape_of
 from supremum.nn.functional.masks import as_boolean
 from supremum.nn.functional.shape_checks import MOST, Ints, as_axes, check_broadcasts
-from supremum.nn.functional.shape_traces import trace_once
 from supremum.promotion import promote_types
 from supremum.typing import ArrayLike, DTypeLike
 
@@ -227,7 +226,6 @@ def normalize(
     return result.astype(target)
 
 
-@trace_once
 def layer_norm(
     x: ArrayLike,
     scale: ArrayLike | None = None,
@@ -260,7 +258,6 @@ def layer_norm(
     return _norm(x, scale, offset, axes, epsilon, dtype)
 
 
-@trace_once
 def rms_norm(
     x: ArrayLike,
     scale: ArrayLike | None = None,
@@ -293,7 +290,6 @@ def rms_norm(
     return _norm(x, scale, offset, axes, epsilon, dtype, centered=False)
 
 
-@trace_once
 def group_norm(
     x: ArrayLike,
     scale: ArrayLike | None = None,
@@ -335,7 +331,6 @@ def group_norm(
     return _norm(x, scale, offset, -1, epsilon, dtype, shape=split, over=over)
 
 
-@trace_once
 def instance_norm(
     x: ArrayLike,
     scale: ArrayLike | None = None,
@@ -373,7 +368,6 @@ def instance_norm(
     return _norm(x, scale, offset, -1, epsilon, dtype, over=tuple(range(1, len(shape) - 1)))
 
 
-@trace_once
 def batch_norm(
     x: ArrayLike,
     mean: ArrayLike,

@@ -17,14 +17,12 @@ from supremum.formats import as_format
 from supremum.nn.functional.convolution import Padding, Pads, as_padding, check_space, pads_of
 from supremum.nn.functional.dtype_promotion import promote_and_widen, promote_dtype, refuse_complex
 from supremum.nn.functional.shape_checks import Ints, positive_ints, window_size
-from supremum.nn.functional.shape_traces import trace_once
 from supremum.typing import ArrayLike, DTypeLike
 
 POOL_PADDINGS = ("SAME", "VALID")
 """The names of paddings for pooling."""
 
 
-@trace_once
 def max_pool(
     x: ArrayLike, window: Sequence[int], *, strides: Ints | None = None, padding: Padding = "VALID"
 ) -> jax.Array:
@@ -56,7 +54,6 @@ def max_pool(
     return lax.reduce_window(x, start, lax.max, (1, *window, 1), (1, *strides, 1), _around(pads))
 
 
-@trace_once
 def avg_pool(
     x: ArrayLike,
     window: Sequence[int],

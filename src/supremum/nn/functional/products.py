@@ -22,14 +22,12 @@ from supremum.formats import at_least_float32
 from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype, refuse_none
 from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import Ints, as_axes, check_shape
-from supremum.nn.functional.shape_traces import trace_once
 from supremum.typing import ArrayLike, DTypeLike
 
 if TYPE_CHECKING:
     from jax.experimental.sparse import BCOO
 
 
-@trace_once
 def dense(
     x: ArrayLike,
     kernel: ArrayLike,
@@ -70,7 +68,6 @@ def dense(
     return with_bias(lax.dot_general(inputs, weights, contracted, as_precision(precision)), biases)
 
 
-@trace_once
 def dense_general(
     x: ArrayLike,
     kernel: ArrayLike,

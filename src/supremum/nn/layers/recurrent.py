@@ -131,7 +131,11 @@ class RNN(Layer):
             if self.reverse and not self.keep_order:
                 outputs = jax.tree.map(partial(_flip, sequence_lengths), outputs)
             output = jax.tree.map(partial(jnp.moveaxis, source=0, destination=time_axis), outputs)
-        return (output, state) if self.return_state else output
+        return self._with_state(output, state) if self.return_state else output
+
+    def _with_state(self, output: PyTree, state: PyTree) -> tuple[Any, ...]:
+        """The outputs with `return_state`."""
+        return output, state
 
     def _step(self, x: jax.Array, state: Any, key: Any) -> tuple[Any, Any]:
         """Call the cell; raise if it assigns variables, since their values would belong to a trace that has ended."""
