@@ -144,12 +144,10 @@ OF_COMPUTATIONS = {
     """,
     ("merging", ArgumentError): """
     Add()([]) | Add needs at least one array, got none
-    Concatenate()([]) | at least one array
     Subtract()([ones(1)]) | Subtract needs two inputs, got 1
     Subtract()([ones(1)] * 3) | Subtract needs two inputs, got 3
     Add()([ones(2, 3), ones(3)]) | Add needs arrays with the same number of axes, each of one…, got (2, 3) and (3,)
     Average()([ones(2, 3), ones(2, 2)]) | Average needs arrays with the same number of axes…, got (2, 3) and (2, 2)
-    Maximum()([ones(2), ones(3)]) | Maximum needs arrays with the same number of axes, each of one…, got (2,) and (3,)
     Concatenate()([ones(2, 3), ones(1, 3)]) | Concatenate needs arrays of the same shape except…, got (2, 3) and (1, 3)
     Concatenate(2)([ones(2, 3)]) | axis must be within -2 to 1 for an array of 2 dimensions, got (2,)
     Concatenate()([ones(2, 3), ones(3)]) | Concatenate needs arrays of the same shape except for…, got (2, 3) and (3,)
@@ -185,9 +183,7 @@ OF_COMPUTATIONS = {
     built(BatchNorm(axis=3), ones(2, 4)) | axis must be within -2 to 1 for an array of 2 dimensions, got 3
     built(BatchNorm(axis=(1, 2)), ones(2, 4)) | axis must be one number, the axis of the…, got (1, 2); use axis=-1
     built(BatchNorm(momentum=1.5), ones(2, 4)) | momentum must be from 0 to 1, got 1.5
-    built(LayerNorm(axes=(1, -1)), ones(2, 4)) | axes must be different axes, got (1, -1), which repeats one of the 2
     built(LayerNorm(axes=5), ones(2, 4)) | axes must be within -2 to 1 for an array of 2 dimensions, got (5,)
-    built(GroupNorm(3), ones(2, 4)) | groups must divide the 4 channels, got 3
     built(GroupNorm(2), ones(4)) | input 0 must have at least 2 axes, got 1
     built(InstanceNorm(), ones(2, 4)) | input 0 must have at least 3 axes, got 2
     """,
@@ -197,20 +193,15 @@ OF_COMPUTATIONS = {
     moments(ones(2, 3), 1.0) | axes must be an axis or a tuple of axes, got 1.0
     moments(ones(2, 3), 0, mask=jnp.ones(4, bool)) | the mask must broadcast to the shape of x, (2, 3), got (4,)
     moments(ones(2, 3), 0, mask=jnp.ones((1, 2, 3), bool)) | must broadcast to the shape of x
-    layer_norm(x, axes=3) | axes must be within -3 to 2 for an array of 3 dimensions, got 3
-    layer_norm(x, axes=(-1, 2)) | axes must be different axes, got (-1, 2), which repeats one of the 3
     layer_norm(x, ones(3)) | scale must have shape (4,), that of x over axes (2,), got (3,) for x of shape (2, 3, 4)
     layer_norm(x, None, ones(1)) | offset must have shape (4,), that of x over axes…, got (1,) for x of shape (2, 3, 4)
-    rms_norm(x, ones(1, 4)) | scale must have shape (4,), that of x over axes (2,), got (
     group_norm(x, groups=3) | groups must divide the 4 channels, got 3
     group_norm(x, groups=0) | groups must divide the 4 channels, got 0
     group_norm(x[0, 0], groups=1) | group_norm needs x of shape (batch, *space, channels), got (4,); add a batch axis
-    group_norm(x, ones(2), groups=2) | scale must have shape (4,), that of x over axes (2,), got (
     instance_norm(x[0]) | instance_norm needs x of shape (batch, *space, channels), got (3, 4)
     batch_norm(x, ones(3), ones(4)) | mean must have shape (4,), that of x over axes…, got (3,) for x of shape (2, 3, 4)
     batch_norm(x, ones(12), ones(12), axis=(1, 2)) | axis must be one number, the axis of the…, got (1, 2); use axis=-1
     normalize(x, ones(3), 1.0, epsilon=1e-3) | mean must broadcast to the shape of x
-    layer_norm(x, dtype="int32") | dtype must be floating-point or complex, got int32; use dtype='float32'
     layer_norm(x, epsilon=0) | epsilon must be from 2.1e-26 to 3.4e+38, where 1 /…, got 0; use epsilon=1e-6
     layer_norm(x, epsilon=1e-40) | in float32
     layer_norm(x, epsilon=float("nan")) | epsilon must be from 2.1e-26 to 3.4e+38, where 1 / sqrt(epsilon) and…, got nan
@@ -230,7 +221,6 @@ OF_COMPUTATIONS = {
     global_max_pool(ones(2, 0, 1)) | at least one position
     global_average_pool(ones(2, 3)) | global pooling needs inputs of shape (batch, *space, channels) with…, got (2, 3)
     MaxPool(2) | window must have an integer of at…, got 2; use window=(2, 2) for images, (2,) for sequences
-    MaxPool((2,))(ones(1, 2, 2, 1)) | inputs must have shape (batch, 1 spatial dimensions, channels)…, got (1, 2, 2, 1)
     """,
     ("pooling", UnknownNameError): """
     max_pool(ones(2, 4, 1), (2,), padding="CIRCULAR") | choose from SAME, VALID
@@ -245,11 +235,8 @@ OF_COMPUTATIONS = {
     dense(ones(), ones(4, 2)) | inputs and kernel must have shapes (..., n) and (n, m), got () and (4, 2)
     dense(ones(4), ones(4)) | inputs and kernel must have shapes (..., n) and (n, m), got (4,) and (4,)
     dense(ones(4), ones(4, 2), ones(1)) | bias must have shape (2,) to match the other arguments, got (1,)
-    dense(ones(4), ones(4, 2), dtype="int32") | dtype must be floating-point or complex, got int32; use dtype='float32'
     dense_general(ones(2, 3), ones(2, 4)) | the kernel must have shape (3, ...) for inputs of shape (2, 3)…, got (2, 4)
     dense_general(ones(2, 3), ones(3, 4), axes=2) | axes must be within -2 to 1 for an array of 2 dimensions, got 2
-    dense_general(ones(2, 3), ones(3, 4), axes=(1, -1)) | axes must be different axes, got (1… repeats one of the 2
-    dense_general(ones(2, 3), ones(3, 4), axes=1.5) | axes must be an axis or a tuple of axes, got 1.5; use axes=(-1,)
     dense_general(ones(2, 3), ones(3, 2), axes=0, batch_axes=1) | batch_axes must be the first…; use batch_axes=(0,) and
     dense_general(ones(2, 3), ones(2, 3), axes=0, batch_axes=0) | axes and batch_axes must not… and batch_axes=(0,)
     dense_general(ones(2, 3), ones(3, 4, 5), ones(4)) | bias must have shape (4, 5) to match the other…, got (4,)
@@ -331,6 +318,5 @@ OF_COMPUTATIONS = {
     softmax(ones(2), mask=jnp.ones((3, 1), bool)) | must broadcast to the shape of x, (2,), got (3, 1)
     softmax(ones(2, 3), 2) | axis must be within -2 to 1 for an array of 2 dimensions, got 2
     softmax(ones()) | axis must be within 0 to -1 for an array of 0 dimensions, got -1
-    log_softmax(ones(2), dtype="int32") | dtype must be floating-point or complex, got int32; use dtype='float32'
     """,
 }

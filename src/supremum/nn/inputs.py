@@ -66,10 +66,8 @@ class InputSpec:
     """The requirements on one input; None or an empty mapping allows anything.
 
     Args:
-        shape: the whole shape, with None for axes of any length.
         ndim: the number of axes.
         min_ndim: the smallest number of axes.
-        max_ndim: the largest number of axes.
         axes: the lengths of some axes, by index; negative indices count from the end.
         dtype: the dtype before the cast. With a floating dtype the layer refuses all others, although it could cast
             them; leave it out unless this is intended.
@@ -79,10 +77,8 @@ class InputSpec:
     >>> InputSpec(min_ndim=2, axes={-1: 3}).problem((4, 3), "float32")
     """
 
-    shape: tuple[int | None, ...] | None = None
     ndim: int | None = None
     min_ndim: int | None = None
-    max_ndim: int | None = None
     axes: Mapping[int, int] = field(default_factory=dict[int, int])
     dtype: Any = None
 
@@ -100,17 +96,11 @@ class InputSpec:
         if self.dtype is not None and as_format(dtype).dtype != self.dtype:
             return f"must be {as_format(self.dtype)}, got {as_format(dtype)}"
         count = len(shape)
-        expected = len(self.shape) if self.shape is not None else self.ndim
-        if expected is not None and count != expected:
-            return f"must have {expected} axes, got {count}"
+        if self.ndim is not None and count != self.ndim:
+            return f"must have {self.ndim} axes, got {count}"
         if self.min_ndim is not None and count < self.min_ndim:
             return f"must have at least {self.min_ndim} axes, got {count}"
-        if self.max_ndim is not None and count > self.max_ndim:
-            return f"must have at most {self.max_ndim} axes, got {count}"
-        lengths = dict(enumerate(self.shape)) if self.shape is not None else {}
-        for axis, length in {**lengths, **self.axes}.items():
-            if length is None:
-                continue
+        for axis, length in self.axes.items():
             if not -count <= axis < count:
                 return f"must have length {length} along axis {axis}, got {count} axes"
             if shape[axis] != length:
@@ -118,8 +108,8 @@ class InputSpec:
         return None
 
 
-InputSpecs: TypeAlias = "InputSpec | tuple[InputSpec | None, ...] | list[InputSpec | None] | Mapping[str, InputSpec]"
-"""The requirements on the first input, on the positional inputs, or on inputs by argument name."""
+InputSpecs: TypeAlias = "InputSpec | Mapping[str, InputSpec]"
+"""The requirements on the first input, or on inputs by argument name."""
 
 
 def check_inputs(
@@ -139,15 +129,12 @@ def check_inputs(
     if specs is None:
         return
     if isinstance(specs, InputSpec):
-        specs = (specs,)
-    pairs: list[tuple[str, InputSpec | None, Any]]
-    if isinstance(specs, Mapping):
-        bound = inspect.signature(call).bind_partial(*args, **kwargs).arguments
-        pairs = [(name, specs[name], bound[name]) for name in specs if name in bound]
+        specs, inputs = {"input 0": specs}, {"input 0": args[0] if args else None}
     else:
-        pairs = [(f"input {number}", *pair) for number, pair in enumerate(zip(specs, args, strict=False))]
-    for name, each, given in pairs:
-        if each is None or given is None:
+        inputs = inspect.signature(call).bind_partial(*args, **kwargs).arguments
+    for name, each in specs.items():
+        given = inputs.get(name)
+        if given is None:
             continue
         if isinstance(given, (list, tuple, dict)):
             raise ArgumentError(f"{name} must be one array, got {type(given).__name__}")
