@@ -17,6 +17,8 @@ BATCH, TIME, N, UNITS = 3, 5, 2, 4
 
 
 def call(layer, x, jitted=True, **kwargs):
+    if not layer.built:
+        built(layer, x)
     return arrays.call(layer, x, jitted, **kwargs)[0]
 
 

@@ -30,7 +30,6 @@ from supremum.nn.functional import attention
 from supremum.nn.functional.attention import dot_product_attention
 from supremum.nn.functional.masks import combine_masks, make_attention_mask, make_causal_mask
 
-either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 every_format = pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 SCORES = (BATCH, HEADS, QUERIES, KEYS)
 CHUNKS = [None, 1, 2, 3, 5, 9]
@@ -313,6 +312,3 @@ def test_any_number_of_batch_axes(batch):
         np.testing.assert_allclose(got[1, 2], one, atol=1e-6)
         mapped = jax.jit(jax.vmap(jax.vmap(dot_product_attention)))(query, key, value)
         np.testing.assert_allclose(mapped, got, rtol=1e-5, atol=1e-6)
-
-
-X = jnp.ones((2, 5, 4, 3))

@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nn.arrays import data
-from supremum import nn
+from nn.arrays import built, data
 from supremum.formats import as_format
 from supremum.nn.functional.convolution import conv, conv_transpose
 from supremum.nn.layers.convolution import ConvTranspose
@@ -241,10 +240,6 @@ def test_window_larger_than_inputs_has_no_outputs():
     assert conv(jnp.ones((2, 2, 1)), jnp.ones((3, 1, 1)), padding="VALID").shape == (2, 0, 1)
 
 
-def ones(*shape):
-    return jnp.ones(shape)
-
-
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("padding", ["SAME", "VALID", "CIRCULAR"])
@@ -268,6 +263,5 @@ def test_each_group_is_a_transposed_convolution(transposed, padding):
 def test_transposed_layer_has_groups():
     x = jnp.ones((1, 5, 4))
     for transposed, shape in ((False, (3, 2, 6)), (True, (3, 3, 4))):
-        layer = ConvTranspose(6, (3,), strides=2, groups=2, transpose_kernel=transposed)
-        nn.initialize(layer, x)
+        layer = built(ConvTranspose(6, (3,), strides=2, groups=2, transpose_kernel=transposed), x)
         assert (layer.kernel.shape, layer(x).shape) == (shape, (1, 10, 6))

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nn.arrays import built
 from supremum import nn
 from supremum.nn.donation import Donation
 from supremum.nn.variables import Variable
@@ -89,8 +90,7 @@ def test_two_loans_of_one_variable_see_each_others_values():
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 def test_lent_layer_computes_and_splits_as_usual(policy):
-    layer = nn.Dense(2, dtype=policy)
-    nn.initialize(layer, jnp.ones((1, 3)))
+    layer = built(nn.Dense(2, dtype=policy), jnp.ones((1, 3)))
     before = layer(jnp.ones((1, 3)))
     loan = Donation(layer.variables)
     loan.give(loan.take())

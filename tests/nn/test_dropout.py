@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nn.arrays import data
+from nn.arrays import built, data
 from supremum import nn
 from supremum.formats import as_format
 from supremum.nn.functional.dropout import dropout
@@ -68,8 +68,7 @@ def test_empty_batch_gives_an_empty_result():
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16", "infer"])
 def test_layer_drops_only_in_training(policy):
     x = data(50, 4)
-    layer = Dropout(0.5, broadcast_axes=1, dtype=policy, name="mine")
-    nn.initialize(layer, x)
+    layer = built(Dropout(0.5, broadcast_axes=1, dtype=policy, name="mine"), x)
     assert layer.name == "mine"
     dtype = layer.compute_dtype or "float32"
     for run in (nn.functional_call, jax.jit(nn.functional_call, static_argnums=0, static_argnames="training")):

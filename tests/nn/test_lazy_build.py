@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nn.arrays import built
 from supremum import nn, training
 from supremum.nn import UninitializedError
 
@@ -66,10 +67,7 @@ def test_traced_key_cannot_make_weights():
         with nn.random_key(key):
             return model(X)
 
-    with pytest.raises(
-        UninitializedError,
-        match=r"the layer has no weights, and a traced key cannot.*; use nn.initialize\(model, \*inputs, seed=0\)",
-    ):
+    with pytest.raises(UninitializedError, match=r"a traced key cannot.*; use nn.initialize\(model, \*inputs"):
         call(jax.random.key(0))
     assert not model.variables
 
@@ -122,9 +120,7 @@ def test_state_can_be_saved_and_loaded_once_there_are_weights(tmp_path):
     model = make_model()
     model.compile("adam", "mse")
     for call in (model.save_state, model.load_state):
-        with pytest.raises(
-            UninitializedError, match=r"call it first, model\(x\), or .*nn.initialize\(model, x, seed=0\)"
-        ):
+        with pytest.raises(UninitializedError, match=r"call it first, model\(x\), or .*nn.initialize\(model, x"):
             call(tmp_path / "state")
     model(X)
     model.save_state(tmp_path / "state")
@@ -146,8 +142,7 @@ def test_layer_with_declared_weights_gets_their_values():
 
 
 def test_values_are_those_of_the_key_folded_from_each_path():
-    model = make_model()
-    nn.initialize(model, X, seed=7)
+    model = built(make_model(), X, seed=7)
     glorot = jax.nn.initializers.glorot_uniform()
     for path, units in {"dense/kernel": (3, 5), "sequential_network/last/kernel": (5, 6)}.items():
         key = jax.random.fold_in(jax.random.key(7), zlib.crc32(path.encode()) & 0x7FFFFFFF)

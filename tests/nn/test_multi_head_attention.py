@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nn.arrays import built
 from nn.attention_reference import additive, exact, normal, seed_rng  # noqa: F401 (a fixture)
 from supremum import nn
 from supremum.errors import ArgumentError
@@ -16,9 +17,7 @@ either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "ji
 
 
 def make_layer(*inputs, seed=1, **options):
-    layer = MultiHeadAttention(4, **options)
-    nn.initialize(layer, *inputs, seed=seed)
-    return layer
+    return built(MultiHeadAttention(4, **options), *inputs, seed=seed)
 
 
 @pytest.mark.slow

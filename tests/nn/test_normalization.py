@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from nn import arrays
-from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.functional.normalization import (
     batch_norm,
@@ -110,23 +109,6 @@ class TestMoments:
             moments(jnp.full((2, 3), jnp.nan), 0, mask=jnp.zeros((2, 1), bool)),
         ):
             assert mean.tolist() == variance.tolist() == [0, 0, 0]
-
-    @pytest.mark.parametrize(
-        ("options", "error", "message"),
-        [
-            ({"axes": 2}, ArgumentError, "axes must be within -2 to 1 for an array of 2 dimensions, got 2"),
-            ({"axes": (1, -1)}, ArgumentError,
-             r"axes must be different axes, got \(1, -1\), which repeats one of the 2"),
-            ({"axes": 1.0}, ArgumentError, "axes must be an axis or a tuple of axes, got 1.0"),
-            ({"axes": 0, "mask": jnp.ones(3, "int32")}, OperandError, "the mask must be boolean, got int32"),
-            ({"axes": 0, "mask": jnp.ones(4, bool)}, ArgumentError,
-             r"the mask must broadcast to the shape of x, \(2, 3\), got \(4,\)"),
-            ({"axes": 0, "mask": jnp.ones((1, 2, 3), bool)}, ArgumentError, "must broadcast to the shape of x"),
-        ],
-    )  # fmt: skip
-    def test_mistakes_get_a_clear_error(self, options, error, message):
-        with pytest.raises(error, match=message):
-            moments(jnp.ones((2, 3)), **options)
 
 
 FORMS = {

@@ -197,7 +197,6 @@ class TestStateDtype:
     def test_infer_state_has_the_result_type_from_the_first_step(self, name, given, params, state, want):
         layer = RNN(CELLS[name](UNITS, dtype="infer", param_dtype=params), return_state=True)
         x = data(BATCH, TIME, N, dtype=given) if given != "int32" else jnp.ones((BATCH, TIME, N), "int32")
-        built(layer, x)
         options = {}
         if state is not None:
             one = jnp.ones((BATCH, UNITS), state)
@@ -209,7 +208,6 @@ class TestStateDtype:
     def test_complex_inputs_stay_complex_under_a_fixed_policy(self):
         layer = RNN(SimpleRNNCell(UNITS, dtype="mixed_float16"), return_state=True)
         x = data(BATCH, TIME, N, dtype="complex64")
-        built(layer, x)
         assert {leaf.dtype.name for leaf in call(layer, x)} == {"complex64"}
 
     def test_activations_cannot_change_the_dtype_of_the_state(self):
@@ -252,7 +250,6 @@ class TestRandomNumbers:
     @either_mode
     def test_random_numbers_differ_by_step_and_repeat_with_the_key(self, jitted):
         layer, x = RNN(NoisyCell()), data(1, 50, 1)
-        built(layer, x)
         key = jax.random.key(0)
         first = call(layer, x, jitted, random_key=key)
         assert len(np.unique(np.asarray(first))) == 50
@@ -262,10 +259,7 @@ class TestRandomNumbers:
     def test_missing_key_raises_in_the_cell(self):
         layer, x = RNN(NoisyCell()), data(1, 2, 1)
         built(layer, x)
-        with pytest.raises(
-            ArgumentError,
-            match=r"the layer needs random numbers.*; use nn.functional_call\(model, variables, x, random_key=",
-        ):
+        with pytest.raises(ArgumentError, match=r"the layer needs random numbers.*x, random_key="):
             layer(x)
 
 
@@ -284,13 +278,9 @@ class NormedCell(RecurrentCell):
 class TestAssignments:
     def test_assignments_in_a_step_raise_with_their_names(self):
         layer, x = RNN(NormedCell()), data(BATCH, TIME, N)
-        built(layer, x)
         assert call(layer, x).shape == x.shape
         for run in (lambda: call(layer, x, training=True), lambda: layer(x, training=True)):
-            with pytest.raises(
-                ArgumentError,
-                match=r"NormedCell\(dtype='float32'\) must not.*, got assignments to norm/moving_mean, norm",
-            ):
+            with pytest.raises(ArgumentError, match=r"NormedCell.* must not.*, got assignments to norm/moving_mean"):
                 run()
         assert layer.cell.norm.moving_mean.value.tolist() == [0, 0]
 
@@ -324,13 +314,3 @@ def test_empty_sequences_give_empty_or_zero_outputs(name, shape):
     assert all(leaf.shape == (shape[0], UNITS) and not leaf.any() for leaf in leaves)
     last = RNN(layer.cell, return_sequences=False)
     assert call(last, jnp.zeros(shape)).tolist() == [[0.0] * UNITS] * shape[0]
-
-
-class ForgetfulCell(RecurrentCell):
-    """A cell with a state that changes its dtype at each step."""
-
-    def initial_state(self, batch_shape, dtype=None):
-        return jnp.zeros(batch_shape, "int32")
-
-    def call(self, x, state):
-        return x, state.astype("float32" if state.dtype == "int32" else "int32")

@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 
+from nn.arrays import built
 from supremum import nn, training
 from supremum.errors import ArgumentError
 from supremum.mixed_precision import PolicyMap
@@ -28,8 +29,7 @@ def test_model_with_an_input_knows_its_weights_and_outputs(layers):
     assert (model.output_spec.shape, model.output_spec.dtype) == ((None, 1), "bfloat16")
     assert model.summary().trainable == 21
     nn.initialize(model, seed=3)
-    other = nn.SequentialNetwork([nn.Dense(4, "relu"), nn.Dense(1)], dtype="mixed_bfloat16")
-    nn.initialize(other, X, seed=3)
+    other = built(nn.SequentialNetwork([nn.Dense(4, "relu"), nn.Dense(1)], dtype="mixed_bfloat16"), X, seed=3)
     np.testing.assert_array_equal(model(X), other(X))
 
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from nn.arrays import built
 from supremum import nn
 from supremum.errors import ScopeError
 from supremum.mixed_precision import autocast, use_policy
@@ -63,10 +64,7 @@ def test_tracing_while_a_different_task_collects_losses_raises():
             await step()
 
     async def asks(step):
-        with pytest.raises(
-            ScopeError,
-            match="JAX traces this function for another scope, which a task entered in this thread",
-        ):
+        with pytest.raises(ScopeError, match="for another scope, which a task entered in this thread"):
             jax.jit(layer)(jnp.ones(2))
         await step()
 
@@ -105,18 +103,14 @@ def test_each_task_draws_from_its_own_random_key_in_any_order():
     generators[0].close()
     assert jax.random.key_data(nn.scopes.next_random_key()).tolist() == wanted[1][0]
     generators[1].close()
-    with pytest.raises(
-        ValueError,
-        match=r"the layer needs random numbers but.*; use nn.functional_call\(model, variables, x, random_key=",
-    ):
+    with pytest.raises(ValueError, match=r"the layer needs random numbers but.*, x, random_key="):
         nn.scopes.next_random_key()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_tasks_waiting_in_scopes_do_not_affect_layers_or_autocast(dtype):
-    layer = nn.Dense(2, dtype=f"mixed_{dtype}")
-    nn.initialize(layer, jnp.ones((1, 2)))
+    layer = built(nn.Dense(2, dtype=f"mixed_{dtype}"), jnp.ones((1, 2)))
     jitted, x = jax.jit(layer), jnp.ones((1, 2))
     cast = jax.jit(autocast(lambda x: x @ x.T, f"mixed_{dtype}"))
     for order in ORDERS[::5]:

@@ -8,6 +8,7 @@ import pytest
 from jax.sharding import PartitionSpec
 
 import supremum
+from nn.arrays import built
 from slowly import slow
 from supremum import nn
 from supremum.arrays import InPlaceError
@@ -39,10 +40,25 @@ class VariableLayer(nn.Layer):
 
 
 def layer_with_body(body, dtype="mixed_float16"):
-    layer = VariableLayer(lambda layer, x: x, dtype=dtype)
-    nn.initialize(layer, jnp.ones((2, 2)))
+    layer = built(VariableLayer(lambda layer, x: x, dtype=dtype), jnp.ones((2, 2)))
     layer.body = body
     return layer
+
+
+def summed(layer):
+    """Return the sum of a layer's outputs as a function of its inputs."""
+    return lambda x: layer(x).sum().astype("float32")
+
+
+def square(x):
+    return x * x
+
+
+def recording_identity(custom_vjp, read, seen):
+    """Return the identity, with a backward rule that records the dtype that it reads."""
+    identity = custom_vjp(lambda x: x)
+    identity.defvjp(lambda x: (x, None), lambda _, g: seen.append(read().dtype) or (g,))
+    return identity
 
 
 def test_only_floating_weights_of_mixed_layers_are_wrapped():
@@ -78,7 +94,7 @@ EXPECTED = {
 }
 
 
-@either_mode
+@pytest.mark.parametrize("jitted", [slow(False), True], ids=["eager", "jitted"])
 def test_every_read_casts_inside_call_and_not_outside(jitted):
     layer = layer_with_body(
         lambda layer, x: {name: (read(layer.w), read(layer.plain).astype("int8")) for name, read in READS.items()}
@@ -363,19 +379,19 @@ class TestAutocastScope:
 
         layer = layer_with_body(body)
 
-        def run(x):
-            return layer(x).sum().astype("float32")
+        run = summed(layer)
+
+        def scanned(x):
+            return jax.lax.scan(lambda c, _: (c, run(x + c)), 0.0, length=2)[1].sum()
 
         wrapped = {
             "grad": jax.grad(run),
             "jit(grad)": jax.jit(jax.grad(run)),
             "grad(jit)": jax.grad(jax.jit(run)),
-            "grad(scan)": jax.grad(lambda x: jax.lax.scan(lambda c, _: (c, run(x + c)), 0.0, length=2)[1].sum()),
+            "grad(scan)": jax.grad(scanned),
             "grad(remat)": jax.grad(jax.checkpoint(run)),
             "vjp(jit)": lambda x: jax.vjp(jax.jit(run), x)[1](jnp.float32(1))[0],
-            "jit(grad(scan))": jax.jit(
-                jax.grad(lambda x: jax.lax.scan(lambda c, _: (c, run(x + c)), 0.0, length=2)[1].sum())
-            ),
+            "jit(grad(scan))": jax.jit(jax.grad(scanned)),
         }[outside]
         gradient = wrapped(jnp.ones((2, 2)))
         assert gradient.dtype == "float32"
@@ -385,14 +401,9 @@ class TestAutocastScope:
     def test_suspended_scope_applies_in_backward_passes_too(self):
         seen = []
 
-        def body(layer, x):
-            identity = nn.custom_vjp(lambda x: x)
-            identity.defvjp(lambda x: (x, None), lambda _, g: seen.append(outer.w.dtype) or (g,))
-            return identity(x)
-
-        inner = layer_with_body(body, "infer")
+        inner = layer_with_body(lambda _, x: recording_identity(nn.custom_vjp, lambda: outer.w, seen)(x), "infer")
         outer = layer_with_body(lambda layer, x: inner(x))
-        jax.grad(lambda x: outer(x).sum().astype("float32"))(jnp.ones((2, 2)))
+        jax.grad(summed(outer))(jnp.ones((2, 2)))
         assert set(seen) == {np.dtype("float32")}
 
     def test_repr_names_the_function(self):
@@ -402,13 +413,8 @@ class TestAutocastScope:
     def test_rule_of_plain_jax_reads_stored_values(self, custom_vjp, read):
         seen = []
 
-        def body(layer, x):
-            identity = custom_vjp(lambda x: x)
-            identity.defvjp(lambda x: (x, None), lambda _, g: seen.append(layer.w.dtype) or (g,))
-            return identity(x)
-
-        layer = layer_with_body(body)
-        jax.grad(lambda x: layer(x).sum().astype("float32"))(jnp.ones((2, 2)))
+        layer = layer_with_body(lambda layer, x: recording_identity(custom_vjp, lambda: layer.w, seen)(x))
+        jax.grad(summed(layer))(jnp.ones((2, 2)))
         assert seen == [np.dtype(read)]
 
     @pytest.mark.parametrize("outside", [jax.grad, lambda f: jax.grad(jax.jit(f)), lambda f: jax.jit(jax.grad(f))])
@@ -432,7 +438,7 @@ class TestAutocastScope:
             return scaled(x)
 
         layer = layer_with_body(body)
-        gradient = outside(lambda x: layer(x).sum().astype("float32"))(jnp.ones((2, 2)))
+        gradient = outside(summed(layer))(jnp.ones((2, 2)))
         np.testing.assert_array_equal(gradient, np.asarray(layer.w.value.astype("float16"), "float32"))
         assert set(seen) == {np.dtype("float16")}
 
@@ -441,13 +447,9 @@ class TestAutocastScope:
         plain = {nn.custom_vjp: jax.custom_vjp, nn.custom_jvp: jax.custom_jvp}[made]
         for function in (made, plain):
             layer = layer_with_body(lambda _, x, function=function: function(square)(x))
-            gradient = jax.grad(lambda x, layer=layer: layer(x).sum().astype("float32"))
+            gradient = jax.grad(summed(layer))
             with pytest.raises(AttributeError, match=r"No (VJP|JVP) defined for custom_(vjp|jvp) function square"):
                 gradient(jnp.ones((2, 2)))
-
-
-def square(x):
-    return x * x
 
 
 class TestAssignment:
@@ -514,9 +516,7 @@ class TestAssignment:
 
     def test_a_traced_value_needs_a_functional_call(self):
         layer = layer_with_body(lambda layer, x: layer.w.assign(x.astype("float32")) is None or x)
-        with pytest.raises(
-            ValueError, match="variable 'w' must get a concrete value, got a tracer, which would outlive its trace"
-        ):
+        with pytest.raises(ValueError, match="variable 'w' must get a concrete value, got a tracer"):
             jax.jit(layer)(jnp.ones((2, 2)))
         with jax.checking_leaks():
             _, values = jax.jit(lambda v, x: nn.functional_call(layer, v, x))({"w": layer.w.value}, jnp.ones((2, 2)))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from supremum.mixed_precision import NarrowingReport, narrow
+from supremum.mixed_precision import NarrowingReport, Policy, PolicyMap, narrow
 from supremum.nn.layer import Layer, as_layer
+from supremum.typing import DTypeLike
 
 
-def cast_variables(layer: Layer, policy: Any) -> NarrowingReport:
+def cast_variables(layer: Layer, policy: Policy | PolicyMap | DTypeLike) -> NarrowingReport:
     """Store the weights of a model in narrower dtypes, for inference.
 
     Layers compute in the same dtypes as before, and cast the weights to them. Weights that a layer stores in at least

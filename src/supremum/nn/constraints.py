@@ -33,7 +33,7 @@ class Constraint(ABC):
     Array([0.5, 1. ], dtype=float16)
     """
 
-    def __call__(self, w: Any) -> jax.Array:
+    def __call__(self, w: jax.Array) -> jax.Array:
         """The value that replaces `w`, in the shape and dtype of `w`.
 
         Args:
@@ -42,7 +42,7 @@ class Constraint(ABC):
         return self.constrain(widen(w)).astype(w.dtype)
 
     @abstractmethod
-    def constrain(self, w: Any) -> jax.Array:
+    def constrain(self, w: jax.Array) -> jax.Array:
         """The value that replaces `w`, an array of at least float32."""
 
 
@@ -54,7 +54,7 @@ class NonNeg(Constraint):
     Array([0., 2.], dtype=float32)
     """
 
-    def constrain(self, w: Any) -> jax.Array:
+    def constrain(self, w: jax.Array) -> jax.Array:
         """The value that replaces an array of at least float32."""
         return jnp.maximum(w, 0)
 
@@ -89,7 +89,7 @@ class MinMaxNorm(Constraint):
             raise ArgumentError(f"max_value must be at least min_value={self.min_value}, got {self.max_value}")
         real_within("rate", self.rate, 0, 1)
 
-    def constrain(self, w: Any) -> jax.Array:
+    def constrain(self, w: jax.Array) -> jax.Array:
         """The value that replaces an array of at least float32."""
         norms = _norms(w, self.axis)
         wanted = self.rate * jnp.clip(norms, self.min_value, self.max_value) + (1 - self.rate) * norms
@@ -118,7 +118,7 @@ class MaxNorm(Constraint):
     def __post_init__(self) -> None:
         real_within("max_value", self.max_value, 0, math.inf, "at least 0")
 
-    def constrain(self, w: Any) -> jax.Array:
+    def constrain(self, w: jax.Array) -> jax.Array:
         """The value that replaces an array of at least float32."""
         norms = _norms(w, self.axis)
         return w * (jnp.minimum(norms, self.max_value) / (_EPSILON + norms))
@@ -138,7 +138,7 @@ class UnitNorm(Constraint):
 
     axis: Axis = 0
 
-    def constrain(self, w: Any) -> jax.Array:
+    def constrain(self, w: jax.Array) -> jax.Array:
         """The value that replaces an array of at least float32."""
         return w / (_EPSILON + _norms(w, self.axis))
 
@@ -155,7 +155,7 @@ _NAMED: dict[str, Constraint] = {
 }
 
 
-def as_constraint(constraint: Any) -> ConstraintFunction | None:
+def as_constraint(constraint: object) -> ConstraintFunction | None:
     """Convert a name to a constraint with Keras' default options; return a function as it is.
 
     Args:

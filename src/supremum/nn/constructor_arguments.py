@@ -54,7 +54,7 @@ class Configurable:
         return cls(**{name: from_data(value) for name, value in config.items()})
 
 
-def as_data(value: Any) -> Any:
+def as_data(value: object) -> Any:
     """Write the `Configurable` objects in nested containers as their class and config.
 
     A class of this package is written as its name, and any other as the class itself; no class must be registered.
@@ -68,7 +68,7 @@ def as_data(value: Any) -> Any:
     return _map_items(as_data, value)
 
 
-def from_data(data: Any) -> Any:
+def from_data(data: object) -> Any:
     """Make the objects that `as_data` has written.
 
     Raises:

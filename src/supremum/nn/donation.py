@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from supremum.errors import shown
 from supremum.nn.variables import UninitializedError, Variable
+from supremum.typing import PyTree
 
 
 class Donation:
@@ -102,7 +103,7 @@ class Donation:
 
 
 @jax.jit
-def copy_tree(values: Any) -> Any:
+def copy_tree(values: PyTree) -> Any:
     """Copy arrays, on their devices, so that a step may reuse the memory of one of both.
 
     Args:

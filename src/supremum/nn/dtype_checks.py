@@ -13,14 +13,14 @@ import jax
 from supremum.arrays import ArrayVariable
 from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, as_format
-from supremum.jaxprs import aval_of, line_of, walk
+from supremum.jaxprs import aval_of, line_of, split_arrays, walk
 from supremum.mixed_precision import PolicyWarning
 from supremum.nn.call_stack import CallFrame, running_path
 from supremum.nn.functional.dtype_promotion import is_held_by_jax
-from supremum.nn.inputs import split_arrays
 from supremum.nn.scopes import declaring
 from supremum.nn.variables import Variable
 from supremum.rules import held_dtype
+from supremum.typing import PyTree
 from supremum.user_frame import warn_user
 
 
@@ -98,7 +98,7 @@ class MixedDtypeWarning(PolicyWarning):
     """
 
 
-def warn_of_output_dtype(layer: Any, frame: CallFrame, args: Any, kwargs: dict[str, Any], other: DType) -> None:
+def warn_of_output_dtype(layer: Any, frame: CallFrame, args: PyTree, kwargs: dict[str, Any], other: DType) -> None:
     """Warn, once for each layer, about outputs that are not in the compute dtype.
 
     Args:
@@ -132,7 +132,12 @@ def _line_of_mixing(layer: Any, args: Any, kwargs: dict[str, Any], compute: DTyp
 
     This traces `call` once more, which happens once for each layer.
     """
-    call, arrays = split_arrays(layer.call, (args, kwargs), lambda leaf: isinstance(leaf, jax.Array))
+    arrays, with_arrays = split_arrays((args, kwargs), lambda leaf: isinstance(leaf, jax.Array))
+
+    def call(arrays: list[jax.Array]) -> Any:
+        positional, named = with_arrays(arrays)
+        return layer.call(*positional, **named)
+
     try:
         with declaring():
             program = jax.make_jaxpr(call)(arrays)

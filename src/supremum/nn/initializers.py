@@ -96,7 +96,7 @@ NAMED: dict[str, Initializer] = {
 """Initializers by the names of Keras, with Keras' default options."""
 
 
-def as_initializer(initializer: Any) -> Initializer:
+def as_initializer(initializer: object) -> Initializer:
     """Convert a name to an initializer; return a function as it is.
 
     Args:

@@ -7,7 +7,7 @@ inputs".
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -20,6 +20,7 @@ from supremum.errors import ArgumentError, OperandError, UnknownDtypeError, list
 from supremum.formats import DType, argument_dtype, as_format
 from supremum.mixed_precision import is_floating, native
 from supremum.nn.logits_registry import copy_origin
+from supremum.typing import PyTree
 
 
 def described(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -65,10 +66,8 @@ class InputSpec:
     """The requirements on one input; None or an empty mapping allows anything.
 
     Args:
-        shape: the whole shape, with None for axes of any length.
         ndim: the number of axes.
         min_ndim: the smallest number of axes.
-        max_ndim: the largest number of axes.
         axes: the lengths of some axes, by index; negative indices count from the end.
         dtype: the dtype before the cast. With a floating dtype the layer refuses all others, although it could cast
             them; leave it out unless this is intended.
@@ -78,10 +77,8 @@ class InputSpec:
     >>> InputSpec(min_ndim=2, axes={-1: 3}).problem((4, 3), "float32")
     """
 
-    shape: tuple[int | None, ...] | None = None
     ndim: int | None = None
     min_ndim: int | None = None
-    max_ndim: int | None = None
     axes: Mapping[int, int] = field(default_factory=dict[int, int])
     dtype: Any = None
 
@@ -99,17 +96,11 @@ class InputSpec:
         if self.dtype is not None and as_format(dtype).dtype != self.dtype:
             return f"must be {as_format(self.dtype)}, got {as_format(dtype)}"
         count = len(shape)
-        expected = len(self.shape) if self.shape is not None else self.ndim
-        if expected is not None and count != expected:
-            return f"must have {expected} axes, got {count}"
+        if self.ndim is not None and count != self.ndim:
+            return f"must have {self.ndim} axes, got {count}"
         if self.min_ndim is not None and count < self.min_ndim:
             return f"must have at least {self.min_ndim} axes, got {count}"
-        if self.max_ndim is not None and count > self.max_ndim:
-            return f"must have at most {self.max_ndim} axes, got {count}"
-        lengths = dict(enumerate(self.shape)) if self.shape is not None else {}
-        for axis, length in {**lengths, **self.axes}.items():
-            if length is None:
-                continue
+        for axis, length in self.axes.items():
             if not -count <= axis < count:
                 return f"must have length {length} along axis {axis}, got {count} axes"
             if shape[axis] != length:
@@ -117,8 +108,8 @@ class InputSpec:
         return None
 
 
-InputSpecs: TypeAlias = "InputSpec | tuple[InputSpec | None, ...] | list[InputSpec | None] | Mapping[str, InputSpec]"
-"""The requirements on the first input, on the positional inputs, or on inputs by argument name."""
+InputSpecs: TypeAlias = "InputSpec | Mapping[str, InputSpec]"
+"""The requirements on the first input, or on inputs by argument name."""
 
 
 def check_inputs(
@@ -138,15 +129,12 @@ def check_inputs(
     if specs is None:
         return
     if isinstance(specs, InputSpec):
-        specs = (specs,)
-    pairs: list[tuple[str, InputSpec | None, Any]]
-    if isinstance(specs, Mapping):
-        bound = inspect.signature(call).bind_partial(*args, **kwargs).arguments
-        pairs = [(name, specs[name], bound[name]) for name in specs if name in bound]
+        specs, inputs = {"input 0": specs}, {"input 0": args[0] if args else None}
     else:
-        pairs = [(f"input {number}", *pair) for number, pair in enumerate(zip(specs, args, strict=False))]
-    for name, each, given in pairs:
-        if each is None or given is None:
+        inputs = inspect.signature(call).bind_partial(*args, **kwargs).arguments
+    for name, each in specs.items():
+        given = inputs.get(name)
+        if given is None:
             continue
         if isinstance(given, (list, tuple, dict)):
             raise ArgumentError(f"{name} must be one array, got {type(given).__name__}")
@@ -159,7 +147,7 @@ def _dtype_of(value: Any) -> Any:
     return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
 
 
-def as_input_shape(shape: Any) -> tuple[int | None, ...] | None:
+def as_input_shape(shape: Sequence[int | None] | None) -> tuple[int | None, ...] | None:
     """Convert the argument `input_shape=` of a layer to a tuple; None stays None.
 
     Raises:
@@ -171,12 +159,12 @@ def as_input_shape(shape: Any) -> tuple[int | None, ...] | None:
     return None if shape is None else tuple(iterable("input_shape", shape, "lengths"))
 
 
-def keeps_dtype(tree: Any) -> bool:
+def keeps_dtype(tree: object) -> bool:
     """Whether the class of an input asks for no casts, as `KeyValueCache` does."""
     return getattr(type(tree), "keeps_dtype", False) is True
 
 
-def floating_dtypes(tree: Any) -> set[DType]:
+def floating_dtypes(tree: PyTree) -> set[DType]:
     """The real floating dtypes in a tree, without those of weak arrays.
 
     >>> import numpy as np
@@ -188,7 +176,7 @@ def floating_dtypes(tree: Any) -> set[DType]:
     return {leaf.dtype.newbyteorder("=") for leaf in strong}
 
 
-def cast_inputs(tree: Any, dtype: DType | None) -> Any:
+def cast_inputs(tree: PyTree, dtype: DType | None) -> Any:
     """Cast all real floating inputs to one dtype, and return them in new containers.
 
     Arrays of JAX and NumPy, NumPy's scalars and sparse arrays (BCOO) are cast. Integers, bools and complex numbers keep
@@ -215,7 +203,7 @@ def cast_inputs(tree: Any, dtype: DType | None) -> Any:
     return jax.tree.map(cast, tree, is_leaf=keeps_dtype)
 
 
-def as_jax_input(leaf: Any) -> Any:
+def as_jax_input(leaf: object) -> Any:
     """Return an input as JAX takes it, but raise for NumPy's masked arrays, as JAX would drop the mask.
 
     Args:
@@ -227,33 +215,3 @@ def as_jax_input(leaf: Any) -> Any:
     if isinstance(leaf, np.ma.MaskedArray):
         raise OperandError("an input is a masked array and would lose its mask; use x.filled(0)")
     return native(leaf)
-
-
-def split_arrays(
-    function: Callable[..., Any], arguments: tuple[Any, Any], is_array: Callable[[Any], bool]
-) -> tuple[Callable[[list[Any]], Any], list[Any]]:
-    """Split a call into the arrays among its arguments and a function of those arrays.
-
-    Args:
-        function: the function to call.
-        arguments: its positional and keyword arguments, nested containers with arrays in them.
-        is_array: says whether a leaf is one of the arrays.
-
-    Returns:
-        A function of a list of arrays, which makes the call with them, and the arrays from the arguments.
-
-    >>> call, arrays = split_arrays(
-    ...     pow, ((2.0, 3), {}), lambda leaf: isinstance(leaf, float)
-    ... )
-    >>> arrays, call([4.0])
-    ([2.0], 64.0)
-    """
-    leaves, structure = jax.tree.flatten(arguments)
-    places = [place for place, leaf in enumerate(leaves) if is_array(leaf)]
-
-    def call(arrays: list[Any]) -> Any:
-        given = dict(enumerate(leaves)) | dict(zip(places, arrays, strict=True))
-        args, kwargs = jax.tree.unflatten(structure, given.values())
-        return function(*args, **kwargs)
-
-    return call, [leaves[place] for place in places]

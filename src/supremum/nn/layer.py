@@ -26,6 +26,7 @@ from supremum.nn.constraints import ConstraintFunction, as_constraint
 from supremum.nn.constructor_arguments import Configurable
 from supremum.nn.dtype_checks import warn_if_not_cast, warn_of_narrowing, warn_of_output_dtype
 from supremum.nn.functional import check_held
+from supremum.nn.functional.shape_checks import Ints
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer, as_initializer
 from supremum.nn.inputs import InputSpecs, as_input_shape, cast_inputs, check_inputs, floating_dtypes
 from supremum.nn.layer_types import Computes, R_co, S, SymbolicInput
@@ -38,6 +39,7 @@ from supremum.nn.scopes import OUTPUT, current_overlay, is_declaring, marks_outp
 from supremum.nn.summary import Summary, summary_of
 from supremum.nn.symbolic import SymbolicValue, call_symbolically, is_symbolic, spec_of
 from supremum.nn.variables import AutoCastVariable, Variable
+from supremum.typing import ArrayLike, DTypeLike, PyTree, Scalar
 
 
 class Layer(Module["Layer"], Configurable, ABC):
@@ -67,8 +69,8 @@ class Layer(Module["Layer"], Configurable, ABC):
         autocast: whether it casts its inputs.
         built: whether it has declared its weights.
         activity_regularizer: the penalty on its outputs.
-        input_spec: the requirements on inputs, checked before they are cast: an `InputSpec` for the first input, a
-            sequence of them for the positional inputs, or a mapping by argument name.
+        input_spec: the requirements on inputs, checked before they are cast: an `InputSpec` for the first input, or
+            a mapping by argument name.
         build_inputs: during `build`, the cast positional inputs as `jax.ShapeDtypeStruct`s.
 
     Raises:
@@ -99,8 +101,8 @@ class Layer(Module["Layer"], Configurable, ABC):
     def __init__(
         self,
         *,
-        dtype: Any = None,
-        param_dtype: Any = None,
+        dtype: Policy | PolicyMap | DTypeLike | None = None,
+        param_dtype: DTypeLike | None = None,
         autocast: bool = True,
         strict: bool = False,
         trainable: bool = True,
@@ -177,7 +179,7 @@ class Layer(Module["Layer"], Configurable, ABC):
     def _trace_again(self) -> None:
         """React to new policies of the layers inside; a functional model traces its outputs again."""
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: PyTree) -> None:
         """Add the weights; runs once, before the first call.
 
         Args:
@@ -185,21 +187,21 @@ class Layer(Module["Layer"], Configurable, ABC):
         """
 
     @abstractmethod
-    def call(self, *args: Any, **kwargs: Any) -> Any:
+    def call(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """Compute the outputs; floating inputs and autocast variables have the compute dtype here."""
 
     @overload
     def __call__(
-        self: Computes[jax.Array], x: SymbolicInput[S], /, *args: Any, training: bool | None = None, **kwargs: Any
+        self: Computes[jax.Array], x: SymbolicInput[S], /, *args: PyTree, training: bool | None = None, **kwargs: PyTree
     ) -> S: ...
 
     @overload
-    def __call__(self, x: SymbolicInput[SymbolicValue], /, *args: Any, **kwargs: Any) -> Any: ...
+    def __call__(self, x: SymbolicInput[SymbolicValue], /, *args: PyTree, **kwargs: PyTree) -> Any: ...
 
     @overload
-    def __call__(self: Computes[R_co], *args: Any, training: bool | None = None, **kwargs: Any) -> R_co: ...
+    def __call__(self: Computes[R_co], *args: PyTree, training: bool | None = None, **kwargs: PyTree) -> R_co: ...
 
-    def __call__(self, *args: Any, training: bool | None = None, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, training: bool | None = None, **kwargs: PyTree) -> Any:
         """Check and cast the inputs, build if needed, and compute.
 
         The first call makes the weights from the next key of `nn.random_key`, or from seed 0; `nn.initialize` takes a
@@ -289,10 +291,10 @@ class Layer(Module["Layer"], Configurable, ABC):
     def add_weight(
         self,
         name: str,
-        shape: Any = (),
+        shape: Ints = (),
         initializer: Initializer | str | None = None,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         trainable: bool = True,
         autocast: bool = True,
         regularizer: RegularizerFunction | str | None = None,
@@ -324,22 +326,17 @@ class Layer(Module["Layer"], Configurable, ABC):
         sizes = (shape,) if isinstance(shape, int) else tuple(iterable("shape", shape, "lengths"))
         if initializer is None:
             initializer = GLOROT_UNIFORM if row.is_inexact and len(sizes) > 1 else ZEROS
-        if not callable(initializer):
-            initializer = as_initializer(initializer)
         if any(variable.name == name for variable in self.own_variables()):
             raise ArgumentError(f"{shown(self)} already has a variable {shown(name)}; use a different name")
         compute = self._autocast_dtype()
         casts = autocast and compute is not None and row.kind is Kind.FLOAT and row.dtype != compute
         kind = AutoCastVariable if casts else Variable
-        variable = kind.declare(sizes, row.dtype, initializer, name, trainable=trainable)
+        variable = kind.declare(sizes, row.dtype, as_initializer(initializer), name, trainable=trainable)
         variable.is_of_layer, variable.follows_policy = True, dtype is None
-        if regularizer is not None:
-            variable.regularizer = as_regularizer(regularizer)
-        if constraint is not None:
-            variable.constraint = as_constraint(constraint)
+        variable.regularizer, variable.constraint = as_regularizer(regularizer), as_constraint(constraint)
         return variable
 
-    def full(self, shape: Any, fill_value: Any, dtype: Any = None) -> jax.Array:
+    def full(self, shape: Ints, fill_value: Scalar | jax.Array, dtype: DTypeLike | None = None) -> jax.Array:
         """An array filled with one number, for use in `call`.
 
         JAX's own functions make float32 arrays, which silently turn a layer to float32. Under the policy `"infer"` the
@@ -355,39 +352,25 @@ class Layer(Module["Layer"], Configurable, ABC):
         """
         return self._new_array(partial(jnp.full, shape, fill_value), dtype)
 
-    def zeros(self, shape: Any, dtype: Any = None) -> jax.Array:
+    def zeros(self, shape: Ints, dtype: DTypeLike | None = None) -> jax.Array:
         """An array of zeros, as from `full`."""
         return self.full(shape, 0.0, dtype)
 
-    def ones(self, shape: Any, dtype: Any = None) -> jax.Array:
+    def ones(self, shape: Ints, dtype: DTypeLike | None = None) -> jax.Array:
         """An array of ones, as from `full`."""
         return self.full(shape, 1.0, dtype)
 
-    def constant(self, value: Any, dtype: Any = None) -> jax.Array:
+    def constant(self, value: ArrayLike, dtype: DTypeLike | None = None) -> jax.Array:
         """An array from a number, nested lists or an array, in `dtype`; None for the compute dtype."""
         return self._new_array(partial(jnp.asarray, value), dtype)
 
-    def arange(self, start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> jax.Array:
-        """Evenly spaced numbers, as from `jax.numpy.arange`, rounded once at the end."""
-
-        def make(dtype: Any) -> jax.Array:
-            numbers = jnp.arange(start, stop, step)
-            return numbers if dtype is None else numbers.astype(dtype)
-
-        return self._new_array(make, dtype)
-
-    def eye(self, rows: int, columns: int | None = None, dtype: Any = None) -> jax.Array:
-        """A matrix with ones on its diagonal."""
-        return self._new_array(partial(jnp.eye, rows, columns), dtype)
-
-    def random_normal(self, shape: Any, dtype: Any = None) -> jax.Array:
+    def random_normal(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> jax.Array:
         """Normal random numbers, from the key of the running call (`functional_call(..., random_key=)`)."""
         return self._new_array(partial(jax.random.normal, next_random_key(), shape), dtype)
 
-    def random_uniform(self, shape: Any, minval: float = 0.0, maxval: float = 1.0, dtype: Any = None) -> jax.Array:
-        """Uniform random numbers, from the key of the running call."""
-        make = partial(jax.random.uniform, next_random_key(), shape, minval=minval, maxval=maxval)
-        return self._new_array(make, dtype)
+    def random_uniform(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> jax.Array:
+        """Uniform random numbers from 0 to 1, from the key of the running call."""
+        return self._new_array(partial(jax.random.uniform, next_random_key(), shape), dtype)
 
     def _new_array(self, make: Callable[..., jax.Array], dtype: Any) -> jax.Array:
         target = self.compute_dtype if dtype is None else argument_dtype(dtype)
@@ -396,7 +379,7 @@ class Layer(Module["Layer"], Configurable, ABC):
         except (TypeError, ValueError, ArithmeticError) as error:
             raise ArgumentError(f"{shown(self)} cannot make the array: {error}") from error
 
-    def add_loss(self, value: Any) -> None:
+    def add_loss(self, value: ArrayLike | Callable[[], ArrayLike]) -> None:
         """Add a term to the loss that a training step minimizes.
 
         Args:
@@ -488,7 +471,7 @@ def _mark(name: str, leaf: Any) -> Any:
     return copy_origin(leaf, checkpoint_name(leaf, name)) if isinstance(leaf, Tracer) and is_inexact(leaf) else leaf
 
 
-def as_layer(layer: Any) -> Layer:
+def as_layer(layer: object) -> Layer:
     """Return a layer as it is, or raise.
 
     Raises:

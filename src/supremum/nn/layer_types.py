@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar
 
 from supremum.nn.regularizers import RegularizerFunction
 from supremum.nn.symbolic import SymbolicValue
+from supremum.typing import PyTree
 
 S = TypeVar("S", bound=SymbolicValue)
 R_co = TypeVar("R_co", covariant=True)
@@ -16,7 +17,7 @@ SymbolicInput: TypeAlias = S | Sequence[S] | Mapping[str, S]
 class Computes(Protocol[R_co]):
     """A layer in the eyes of type checkers: calling it returns what its `call` returns."""
 
-    def call(self, *args: Any, **kwargs: Any) -> R_co:
+    def call(self, *args: PyTree, **kwargs: PyTree) -> R_co:
         """As for `Layer`."""
         ...
 

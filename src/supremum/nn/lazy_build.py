@@ -14,7 +14,8 @@ from jax.core import Tracer
 from supremum.argument_checks import pytree
 from supremum.errors import OperandError, UnknownDtypeError, shown
 from supremum.formats import as_format
-from supremum.nn.inputs import as_jax_input, split_arrays
+from supremum.jaxprs import split_arrays
+from supremum.nn.inputs import as_jax_input
 from supremum.nn.module_tree import Attributes, Module
 from supremum.nn.scopes import declaring, has_random_key, is_declaring, next_random_key
 from supremum.nn.variables import UninitializedError, has_value
@@ -32,33 +33,39 @@ def trace_spec(layer: Callable[..., Any], inputs: tuple[Any, ...], kwargs: Mappi
         inputs: positional inputs; `jax.ShapeDtypeStruct` is enough.
         kwargs: keyword inputs.
     """
-    arguments = jax.tree.map(as_jax_input, pytree("the inputs of a layer", (inputs, dict(kwargs))))
+    arguments = jax.tree.map(_traceable, pytree("the inputs of a layer", (inputs, dict(kwargs))))
+    arrays, with_arrays = split_arrays(arguments, _has_dtype)
     failed: list[Exception] = []
 
-    def called(*args: Any, **named: Any) -> Any:
+    def call(arrays: list[jax.Array]) -> Any:
+        positional, named = with_arrays(arrays)
         try:
-            return layer(*args, **named)
+            return layer(*positional, **named)
         except Exception as error:
             failed.append(error)
             raise _FailedError from None
 
-    call, arrays = split_arrays(called, arguments, lambda leaf: hasattr(leaf, "shape") and hasattr(leaf, "dtype"))
-    for array in arrays:
-        _check_numeric(array)
     with declaring(), suppress(_FailedError):
         return jax.eval_shape(call, arrays)
     raise failed[0]
 
 
-def _check_numeric(leaf: Any) -> None:
-    if isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct)):  # an array of numbers, or a key of `jax.random`
-        return
+def _has_dtype(leaf: Any) -> bool:
+    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+
+
+def _traceable(leaf: Any) -> Any:
+    """An input as JAX takes it, without the values of NumPy's arrays; raises for arrays that do not hold numbers."""
+    leaf = as_jax_input(leaf)
+    if not _has_dtype(leaf) or isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct)):
+        return leaf
     try:
         as_format(leaf.dtype)
     except UnknownDtypeError as error:
         raise OperandError(
             f"the inputs of a layer must be arrays of numbers, got an array of dtype {shown(leaf.dtype)}"
         ) from error
+    return _shape_dtype(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
 
 
 def build_layer(layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

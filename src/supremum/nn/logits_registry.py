@@ -34,7 +34,7 @@ class Origin(NamedTuple):
 _origins: dict[int, tuple[weakref.ref[Any], Origin]] = {}
 
 
-def record(output: Any, origin: Origin) -> Any:
+def record(output: jax.Array, origin: Origin) -> Any:
     """Remember the origin of an output for as long as the output lives.
 
     Args:
@@ -55,7 +55,7 @@ def record(output: Any, origin: Origin) -> Any:
     return output
 
 
-def origin_of(output: Any) -> Origin | None:
+def origin_of(output: object) -> Origin | None:
     """The origin of an array; None if it is not known, or if the logits have been donated."""
     reference, origin = _origins.get(id(output), (None, None))
     if reference is None or origin is None or reference() is not output:
@@ -64,7 +64,7 @@ def origin_of(output: Any) -> Origin | None:
     return None if is_gone else origin
 
 
-def copy_origin(given: Any, cast: Any) -> Any:
+def copy_origin(given: object, cast: jax.Array) -> Any:
     """Copy the origin of an array to the result of a cast.
 
     Args:
@@ -78,7 +78,7 @@ def copy_origin(given: Any, cast: Any) -> Any:
     return cast if origin is None else record(cast, origin)
 
 
-def record_function(function: Callable[..., Any], x: Any, output: Any) -> Any:
+def record_function(function: Callable[..., Any], x: jax.Array, output: jax.Array) -> Any:
     """Remember the origin of a function's output if the function is JAX's softmax or sigmoid.
 
     Args:

@@ -22,6 +22,7 @@ from supremum.nn.inputs import keeps_dtype
 from supremum.nn.regularizers import RegularizerFunction
 from supremum.nn.scopes import autocast_to, current_overlay
 from supremum.scoped_values import BlockValue
+from supremum.typing import ArrayLike, PyTree
 
 
 class Collector:
@@ -53,7 +54,7 @@ class Collector:
             )
         self.terms.append(term)
 
-    def is_new(self, owner: Any, source: Any) -> bool:
+    def is_new(self, owner: object, source: object) -> bool:
         """Whether the source of a loss is new; mark it as seen.
 
         Args:
@@ -162,7 +163,7 @@ def add_term(layer: Any, term: jax.Array, call: int) -> None:
         layer._call_losses = call, (*(terms if before == call else ()), term)
 
 
-def add_call_losses(layer: Any, outputs: Any, call: int, *, is_outermost: bool) -> None:
+def add_call_losses(layer: Any, outputs: PyTree, call: int, *, is_outermost: bool) -> None:
     """Add the losses of a call that has just returned: the penalties on its floating outputs, each in their dtype.
 
     Args:
@@ -189,7 +190,7 @@ def _activity_term(regularizer: RegularizerFunction, outputs: Any) -> jax.Array:
     return (loss_scalar(regularizer(outputs)) / batch).astype(outputs.dtype)
 
 
-def loss_to_add(value: Any) -> jax.Array:
+def loss_to_add(value: ArrayLike | Callable[[], ArrayLike]) -> jax.Array:
     """The loss that `add_loss` gets inside `call`: a scalar, or a function without arguments that returns one.
 
     Raises:
@@ -200,13 +201,13 @@ def loss_to_add(value: Any) -> jax.Array:
     return loss_of(value) if callable(value) else loss_scalar(value)
 
 
-def loss_of(function: Callable[..., Any], *args: Any) -> jax.Array:
+def loss_of(function: Callable[..., Any], *args: jax.Array) -> jax.Array:
     """Call a loss function, which reads variables as they are stored."""
     with autocast_to(None):
         return loss_scalar(function(*args))
 
 
-def loss_scalar(value: Any) -> jax.Array:
+def loss_scalar(value: object) -> jax.Array:
     """Convert a loss to a scalar of JAX.
 
     Args:

@@ -9,6 +9,7 @@ from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar, cast
 
 from supremum.nn.variables import Variable
+from supremum.typing import PyTree
 
 M = TypeVar("M", bound="Module[Any]")
 
@@ -82,7 +83,7 @@ class Module(PickledByName, Generic[M]):
     trainable: bool
     built: bool
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         """Compute outputs of inputs."""
         raise NotImplementedError
 

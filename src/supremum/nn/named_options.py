@@ -9,7 +9,7 @@ from supremum.argument_checks import chosen
 from supremum.errors import OperandError, shown
 
 
-def as_option(what: str, option: Any, named: Mapping[str, Callable[..., Any]], fix: str) -> Any:
+def as_option(what: str, option: object, named: Mapping[str, Callable[..., Any]], fix: str) -> Any:
     """Return the function that a name stands for; return a function as it is.
 
     Args:

@@ -23,6 +23,7 @@ from supremum.nn.lazy_build import first_key, make_weights, restore_on_error
 from supremum.nn.scopes import is_declaring
 from supremum.nn.symbolic import Node, SymbolicValue, call_symbolically, spec_of, symbolic_leaves
 from supremum.nn.variables import Variable
+from supremum.typing import ArrayLike, DTypeLike, PyTree
 
 Method: TypeAlias = "Callable[[Any, Any], SymbolicTensor]"
 
@@ -47,7 +48,7 @@ class OperatorLayer(Layer):
         """Make the layer of the function of that name."""
         return cls(getattr(operator, config["function"]))
 
-    def call(self, *operands: Any) -> Any:
+    def call(self, *operands: ArrayLike) -> Any:
         """Apply the operator, and return an array of JAX."""
         result = self.function(*(Array(each) if isinstance(each, jax.Array) else each for each in operands))
         return result.unwrap() if isinstance(result, Array) else result
@@ -110,7 +111,7 @@ class SymbolicTensor(SymbolicValue, Configurable):
 
 
 def Input(  # noqa: N802 (the name that users of Keras know)
-    shape: Any, dtype: Any = None, *, batch_size: int | None = None, name: str = ""
+    shape: int | Sequence[int | None], dtype: DTypeLike | None = None, *, batch_size: int | None = None, name: str = ""
 ) -> SymbolicTensor:
     """An input of a functional model.
 
@@ -166,11 +167,11 @@ class Network(Layer):
 
     def __init__(
         self,
-        inputs: Any = None,
-        outputs: Any = None,
+        inputs: PyTree = None,
+        outputs: PyTree = None,
         *,
-        dtype: Any = None,
-        param_dtype: Any = None,
+        dtype: Policy | PolicyMap | DTypeLike | None = None,
+        param_dtype: DTypeLike | None = None,
         strict: bool = False,
         trainable: bool = True,
         name: str | None = None,
@@ -300,7 +301,7 @@ class Network(Layer):
         """The layers and variables, each with its name; the layers of a functional model keep their own names."""
         return [(name.removeprefix("_layers/"), child) for name, child in super().children()]
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: PyTree = None) -> None:
         """Make the weights for inputs of a shape, from the next key of `nn.random_key`, or from seed 0.
 
         A subclass may override it to add weights; it then runs once, before the first call.
@@ -320,7 +321,7 @@ class Network(Layer):
         with restore_on_error(self):
             make_weights(self, inputs, {}, first_key())
 
-    def call(self, *inputs: Any, **kwargs: Any) -> Any:
+    def call(self, *inputs: PyTree, **kwargs: PyTree) -> Any:
         """Run the layers in the order of their dependencies."""
         values = self._bind_inputs(inputs[0] if len(inputs) == 1 else inputs)
         for node in self._nodes:

@@ -36,7 +36,7 @@ class Regularizer(ABC):
         for name, factor in vars(self).items():
             real_within(name, factor, 0, sys.float_info.max, "at least 0")
 
-    def __call__(self, x: Any) -> jax.Array:
+    def __call__(self, x: jax.Array) -> jax.Array:
         """The penalty.
 
         Args:
@@ -48,7 +48,7 @@ class Regularizer(ABC):
         return self.penalty(widen(x))
 
     @abstractmethod
-    def penalty(self, x: Any) -> jax.Array:
+    def penalty(self, x: jax.Array) -> jax.Array:
         """The penalty on an array of at least float32."""
 
 
@@ -69,7 +69,7 @@ class L1(Regularizer):
 
     l1: float = 0.01
 
-    def penalty(self, x: Any) -> jax.Array:
+    def penalty(self, x: jax.Array) -> jax.Array:
         """The penalty on an array of at least float32."""
         return self.l1 * jnp.sum(jnp.abs(x))
 
@@ -91,7 +91,7 @@ class L2(Regularizer):
 
     l2: float = 0.01
 
-    def penalty(self, x: Any) -> jax.Array:
+    def penalty(self, x: jax.Array) -> jax.Array:
         """The penalty on an array of at least float32."""
         # For complex numbers this avoids the root in abs(x), which has no gradient at 0.
         return self.l2 * jnp.sum(jnp.real(x * jnp.conj(x)))
@@ -116,7 +116,7 @@ class L1L2(Regularizer):
     l1: float = 0.0
     l2: float = 0.0
 
-    def penalty(self, x: Any) -> jax.Array:
+    def penalty(self, x: jax.Array) -> jax.Array:
         """The penalty on an array of at least float32."""
         return L1(self.l1).penalty(x) + L2(self.l2).penalty(x)
 
@@ -124,7 +124,7 @@ class L1L2(Regularizer):
 _NAMED: dict[str, Regularizer] = {"l1": L1(), "l2": L2(), "l1_l2": L1L2(l1=0.01, l2=0.01)}
 
 
-def as_regularizer(regularizer: Any) -> RegularizerFunction | None:
+def as_regularizer(regularizer: object) -> RegularizerFunction | None:
     """Convert a name to a regularizer with Keras' factor 0.01; return a function as it is.
 
     Args:

@@ -104,7 +104,7 @@ _keys: BlockValue[Iterator[jax.Array] | None] = BlockValue("keys", None)
 
 
 @contextmanager
-def random_key(key: Any) -> Generator[None]:
+def random_key(key: jax.Array) -> Generator[None]:
     """Draw the random numbers of layers, such as those of dropout, from a key inside a block.
 
     Args:

@@ -8,10 +8,12 @@ from typing import Any
 
 from supremum.argument_checks import iterable
 from supremum.errors import ArgumentError, OperandError, shown
+from supremum.mixed_precision import Policy, PolicyMap
 from supremum.nn.constructor_arguments import as_data
 from supremum.nn.layer import Layer
 from supremum.nn.network import Input, Network, SymbolicTensor, name_layers
 from supremum.nn.symbolic import call_symbolically
+from supremum.typing import DTypeLike, PyTree
 
 
 class SequentialNetwork(Network):
@@ -50,7 +52,7 @@ class SequentialNetwork(Network):
         self,
         layers: Sequence[Layer | SymbolicTensor] = (),
         *,
-        dtype: Any = None,
+        dtype: Policy | PolicyMap | DTypeLike | None = None,
         strict: bool = False,
         trainable: bool = True,
         name: str | None = None,
@@ -149,7 +151,7 @@ class SequentialNetwork(Network):
     def __getitem__(self, index: int) -> Layer:
         return self._layers[self._order[index]]
 
-    def call(self, *inputs: Any, **kwargs: Any) -> Any:
+    def call(self, *inputs: PyTree, **kwargs: PyTree) -> Any:
         """Run the layers in order; the first one takes all inputs."""
         if not self._order:
             return inputs[0]

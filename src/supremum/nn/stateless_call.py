@@ -16,9 +16,10 @@ from supremum.nn.functional import as_key
 from supremum.nn.layer import Layer, as_layer
 from supremum.nn.lazy_build import make_weights, restore_on_error, trace_spec
 from supremum.nn.variables import Shard, Variable
+from supremum.typing import PyTree
 
 
-def initialize(layer: Layer, *inputs: Any, seed: int | jax.Array = 0, **kwargs: Any) -> None:
+def initialize(layer: Layer, *inputs: PyTree, seed: int | jax.Array = 0, **kwargs: PyTree) -> None:
     """Make the weights of a layer and of all layers inside it, without computing anything else.
 
     The random key of each weight depends only on the seed and the weight's path, so a layer starts from the same
@@ -48,7 +49,7 @@ def initialize(layer: Layer, *inputs: Any, seed: int | jax.Array = 0, **kwargs: 
         make_weights(layer, inputs, kwargs, key)
 
 
-def output_spec(layer: Layer, *inputs: Any, **kwargs: Any) -> Any:
+def output_spec(layer: Layer, *inputs: PyTree, **kwargs: PyTree) -> Any:
     """Find the shapes and dtypes of a layer's outputs, which computes nothing but builds the layer.
 
     Args:
@@ -111,7 +112,11 @@ def assign_variables(layer: Layer, values: Mapping[str, Any]) -> None:
 
 
 def functional_call(
-    layer: Layer, variables: Mapping[str, jax.Array | Shard], *inputs: Any, random_key: Any = None, **kwargs: Any
+    layer: Layer,
+    variables: Mapping[str, jax.Array | Shard],
+    *inputs: PyTree,
+    random_key: jax.Array | None = None,
+    **kwargs: PyTree,
 ) -> tuple[Any, dict[str, jax.Array]]:
     """Call a built layer with given values for its variables, without changing the variables.
 

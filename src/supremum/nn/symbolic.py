@@ -11,8 +11,9 @@ import jax
 from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format
-from supremum.nn.inputs import split_arrays
+from supremum.jaxprs import split_arrays
 from supremum.nn.scopes import declaring
+from supremum.typing import PyTree
 
 # Axes of any length are traced with two lengths; axes of the outputs that then differ have any length too.
 _LENGTHS = (2, 3)
@@ -83,12 +84,12 @@ class SymbolicValue:
         return f"SymbolicTensor(shape={self.shape}, dtype={as_format(self.dtype)}{named})"
 
 
-def symbolic_leaves(tree: Any) -> list[SymbolicValue]:
+def symbolic_leaves(tree: PyTree) -> list[SymbolicValue]:
     """The symbolic tensors in a tree."""
     return [leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, SymbolicValue)]
 
 
-def is_symbolic(tree: Any) -> bool:
+def is_symbolic(tree: PyTree) -> bool:
     """Whether the inputs of a layer contain a symbolic tensor."""
     return bool(symbolic_leaves(pytree("the inputs of a layer", tree)))
 
@@ -100,7 +101,12 @@ def call_symbolically(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         The outputs, symbolic tensors of the same class as the inputs.
     """
     node = Node(layer, args, kwargs)
-    call, tensors = split_arrays(layer, (args, kwargs), lambda leaf: isinstance(leaf, SymbolicValue))
+    tensors, with_arrays = split_arrays((args, kwargs), lambda leaf: isinstance(leaf, SymbolicValue))
+
+    def call(arrays: list[jax.Array]) -> Any:
+        positional, named = with_arrays(arrays)
+        return layer(*positional, **named)
+
     first: dict[str, Any] = {}
     layers: dict[str, Any] = {}
     for length in _LENGTHS:
@@ -135,12 +141,12 @@ class Spec(NamedTuple):
     dtype: DType
 
 
-def spec_of(leaf: Any) -> Any:
+def spec_of(leaf: PyTree) -> Any:
     """The shape and dtype of an array; returns anything else as it is."""
     return Spec(tuple(leaf.shape), leaf.dtype) if hasattr(leaf, "dtype") else leaf
 
 
-def is_spec(leaf: Any) -> bool:
+def is_spec(leaf: object) -> bool:
     """Whether a leaf is a `Spec`, which JAX would treat as a container."""
     return isinstance(leaf, Spec)
 

@@ -19,6 +19,7 @@ from supremum.nn.regularizers import RegularizerFunction
 from supremum.nn.scopes import current_autocast_dtype, current_overlay, is_declaring
 from supremum.nn.variable_operators import VariableOperators
 from supremum.rules import Storing
+from supremum.typing import ArrayLike, DTypeLike
 
 
 class Shard(NamedTuple):
@@ -91,7 +92,9 @@ class Variable(VariableOperators):
     (Array([4., 6.], dtype=float32), Array(5., dtype=float32))
     """
 
-    def __init__(self, value: Any, name: str = "variable", *, trainable: bool = True, dtype: Any = None) -> None:
+    def __init__(
+        self, value: ArrayLike, name: str = "variable", *, trainable: bool = True, dtype: DTypeLike | None = None
+    ) -> None:
         array = asarray(value, dtype, library="jax", copy=True)
         stored = array.astype(array.dtype).unwrap() if array.weak_type else array.unwrap()
         self._hold(jax.ShapeDtypeStruct(stored.shape, stored.dtype), name, trainable)
@@ -208,7 +211,7 @@ class Variable(VariableOperators):
         """The same as `value`."""
         return self.value
 
-    def sparse_read(self, indices: Any) -> jax.Array:
+    def sparse_read(self, indices: ArrayLike) -> jax.Array:
         """Read some rows, and cast only those.
 
         Args:
@@ -217,7 +220,7 @@ class Variable(VariableOperators):
         """
         return self._read_at(jnp.asarray(indices))
 
-    def gather_nd(self, indices: Any) -> jax.Array:
+    def gather_nd(self, indices: ArrayLike) -> jax.Array:
         """Read some elements or slices, and cast only those.
 
         Args:
@@ -259,7 +262,7 @@ class Variable(VariableOperators):
             f"variable {shown(self.name)} has no value yet; call nn.initialize(model, *inputs, seed=0)"
         )
 
-    def assign(self, value: Any) -> Self:
+    def assign(self, value: ArrayLike) -> Self:
         """Replace the value; the rules in force convert the new value to the stored dtype or refuse it.
 
         Args:
@@ -284,15 +287,15 @@ class Variable(VariableOperators):
             )
         return self._put(new_value)
 
-    def assign_add(self, value: Any) -> Self:
+    def assign_add(self, value: ArrayLike) -> Self:
         """Add a value, of the kinds that `assign` takes, to the stored value."""
         return self._assign("add", value)
 
-    def assign_sub(self, value: Any) -> Self:
+    def assign_sub(self, value: ArrayLike) -> Self:
         """Subtract a value, of the kinds that `assign` takes, from the stored value."""
         return self._assign("subtract", value)
 
-    def assign_mul(self, value: Any) -> Self:
+    def assign_mul(self, value: ArrayLike) -> Self:
         """Multiply the stored value by a value of the kinds that `assign` takes."""
         return self._assign("multiply", value)
 

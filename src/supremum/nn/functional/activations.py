@@ -19,12 +19,11 @@ from supremum.mixed_precision import is_array
 from supremum.nn.functional.dtype_promotion import common_dtype, promote_and_widen, promote_dtype, refuse_complex
 from supremum.nn.functional.masks import as_boolean
 from supremum.nn.functional.shape_checks import as_axes, check_broadcasts
-from supremum.nn.functional.shape_traces import trace_once
 from supremum.nn.logits_registry import Origin, record
+from supremum.typing import ArrayLike, DTypeLike
 
 
-@trace_once
-def relu(x: Any) -> jax.Array:
+def relu(x: ArrayLike) -> jax.Array:
     """The positive part of each value; integers stay integers.
 
     Args:
@@ -40,11 +39,11 @@ def relu(x: Any) -> jax.Array:
     Array([0, 2], dtype=int8)
     """
     refuse_complex("relu", x=x)
-    (x,) = promote_dtype(x, inexact=False)
-    return jax.nn.relu(x) if as_format(x.dtype).signed else x
+    (array,) = promote_dtype(x, inexact=False)
+    return jax.nn.relu(array) if as_format(array.dtype).signed else array
 
 
-def leaky_relu(x: Any, negative_slope: float = 0.01, *, dtype: Any = None) -> jax.Array:
+def leaky_relu(x: ArrayLike, negative_slope: float = 0.01, *, dtype: DTypeLike | None = None) -> jax.Array:
     """Compute `x` if `x > 0`, else `negative_slope * x`, for each value.
 
     Args:
@@ -66,7 +65,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.01, *, dtype: Any = None) -> ja
     return round_once(lambda wide: jax.nn.leaky_relu(wide, negative_slope), x, dtype)
 
 
-def elu(x: Any, alpha: float = 1.0, *, dtype: Any = None) -> jax.Array:
+def elu(x: ArrayLike, alpha: float = 1.0, *, dtype: DTypeLike | None = None) -> jax.Array:
     """Compute `x` if `x > 0`, else `alpha * (exp(x) - 1)`, for each value.
 
     Clevert et al., "Fast and Accurate Deep Network Learning by Exponential Linear Units", 2016.
@@ -90,7 +89,7 @@ def elu(x: Any, alpha: float = 1.0, *, dtype: Any = None) -> jax.Array:
     return round_once(lambda wide: jax.nn.elu(wide, alpha), x, dtype)
 
 
-def gelu(x: Any, *, approximate: bool = True, dtype: Any = None) -> jax.Array:
+def gelu(x: ArrayLike, *, approximate: bool = True, dtype: DTypeLike | None = None) -> jax.Array:
     """Multiply each value by the probability that a normal random number is smaller.
 
     Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
@@ -114,7 +113,7 @@ def gelu(x: Any, *, approximate: bool = True, dtype: Any = None) -> jax.Array:
     return round_once(lambda wide: jax.nn.gelu(wide, approximate=approximate), x, dtype)
 
 
-def silu(x: Any, *, dtype: Any = None) -> jax.Array:
+def silu(x: ArrayLike, *, dtype: DTypeLike | None = None) -> jax.Array:
     """Multiply each value by its sigmoid; also known as swish.
 
     Args:
@@ -130,7 +129,7 @@ def silu(x: Any, *, dtype: Any = None) -> jax.Array:
     return round_once(jax.nn.silu, x, dtype)
 
 
-def sigmoid(x: Any, *, dtype: Any = None) -> jax.Array:
+def sigmoid(x: ArrayLike, *, dtype: DTypeLike | None = None) -> jax.Array:
     """Compute `1 / (1 + exp(-x))` for each value.
 
     Args:
@@ -148,7 +147,7 @@ def sigmoid(x: Any, *, dtype: Any = None) -> jax.Array:
     return record(output, Origin("sigmoid", logits, ()))
 
 
-def tanh(x: Any, *, dtype: Any = None) -> jax.Array:
+def tanh(x: ArrayLike, *, dtype: DTypeLike | None = None) -> jax.Array:
     """The hyperbolic tangent of each value.
 
     Args:
@@ -164,7 +163,7 @@ def tanh(x: Any, *, dtype: Any = None) -> jax.Array:
     return round_once(jnp.tanh, x, dtype)
 
 
-def round_once(function: Callable[[jax.Array], jax.Array], x: Any, dtype: Any) -> jax.Array:
+def round_once(function: Callable[[jax.Array], jax.Array], x: ArrayLike, dtype: DTypeLike | None) -> jax.Array:
     """Apply a function in at least float32, and round the result once.
 
     Args:
@@ -187,7 +186,9 @@ def _factor(name: str, value: Any, x: Any) -> Any:
 Axes: TypeAlias = int | tuple[int, ...]
 
 
-def softmax(x: Any, axis: Axes = -1, *, mask: Any = None, dtype: Any = None) -> jax.Array:
+def softmax(
+    x: ArrayLike, axis: Axes = -1, *, mask: ArrayLike | None = None, dtype: DTypeLike | None = None
+) -> jax.Array:
     """Compute `exp(x) / sum(exp(x))`, which adds up to one.
 
     Results and gradients are computed in at least float32 and rounded once, so float16 rows may have any length and any
@@ -224,7 +225,9 @@ def softmax(x: Any, axis: Axes = -1, *, mask: Any = None, dtype: Any = None) -> 
     return record(output, Origin("softmax", logits if isinstance(logits, jax.Array) else x, axes))
 
 
-def log_softmax(x: Any, axis: Axes = -1, *, mask: Any = None, dtype: Any = None) -> jax.Array:
+def log_softmax(
+    x: ArrayLike, axis: Axes = -1, *, mask: ArrayLike | None = None, dtype: DTypeLike | None = None
+) -> jax.Array:
     """The logarithm of `softmax`, `x - log(sum(exp(x)))`; arguments and errors are the same.
 
     A difference out of range of the result's dtype, such as between 6e4 and -6e4 in float16, rounds to `-inf`; use

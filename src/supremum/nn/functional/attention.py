@@ -20,7 +20,7 @@ from supremum.nn.functional.dtype_promotion import as_array, promote_dtype, refu
 from supremum.nn.functional.masks import split_additive
 from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import broadcasts, positive_int
-from supremum.nn.functional.shape_traces import trace_once
+from supremum.typing import ArrayLike, DTypeLike
 
 Arrays: TypeAlias = dict[str, jax.Array]
 
@@ -30,21 +30,20 @@ need more: 0.9 GiB for 65,536 queries and keys in one head, 1.5 GiB in eight, ac
 where the plain computation needs 64 GiB for one head."""
 
 
-@trace_once
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
     *,
-    mask: Any = None,
-    bias: Any = None,
+    mask: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     is_causal: bool = False,
     scale: float | None = None,
     dropout_rate: float = 0.0,
     dropout_key: jax.Array | None = None,
     chunk: int | None = None,
-    dtype: Any = None,
-    precision: Any = None,
+    dtype: DTypeLike | None = None,
+    precision: lax.PrecisionLike = None,
 ) -> jax.Array:
     """Sum values by the softmax of `scale * (query · key) + bias` (Vaswani et al. 2017, "Attention is all you need").
 
@@ -261,7 +260,9 @@ def _chunk(chunk: int | None, sizes: _Sizes) -> int:
     return max(SCORES_AT_ONCE // max(math.prod([*others, keys]), 1), 1)
 
 
-def rotary_embedding(x: Any, positions: Any, *, base: float = 10000.0, dtype: Any = None) -> jax.Array:
+def rotary_embedding(
+    x: ArrayLike, positions: ArrayLike, *, base: float = 10000.0, dtype: DTypeLike | None = None
+) -> jax.Array:
     """Rotate queries or keys by angles that grow with their position; products then depend on distances only.
 
     Su et al. 2021, "RoFormer" (arXiv:2104.09864), section 3.2.2: pair i of a head of dimension d is rotated by

@@ -20,7 +20,7 @@ from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none
 from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.products import with_bias
 from supremum.nn.functional.shape_checks import MOST, Ints, all_whole, positive_int, positive_ints
-from supremum.nn.functional.shape_traces import trace_once
+from supremum.typing import ArrayLike, DTypeLike
 
 Padding: TypeAlias = str | int | Sequence[int | tuple[int, int]]
 """`"SAME"`, `"VALID"` and so on, or positions to add: one number, one per dimension, or pairs of before and after."""
@@ -29,7 +29,7 @@ Pads: TypeAlias = tuple[tuple[int, int], ...]
 """The positions to add before and after, for each dimension of space."""
 
 
-def as_padding(padding: Any, count: int, names: Sequence[str]) -> str | Pads:
+def as_padding(padding: Padding, count: int, names: Sequence[str]) -> str | Pads:
     """Convert a padding to its name, or to a pair of numbers for each dimension of space.
 
     Args:
@@ -96,19 +96,18 @@ TRANSPOSED_PADDINGS = ("SAME", "VALID", "CIRCULAR")
 """The names of paddings for `conv_transpose`."""
 
 
-@trace_once
 def conv(
-    x: Any,
-    kernel: Any,
-    bias: Any = None,
+    x: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike | None = None,
     *,
     strides: Ints = 1,
     padding: Padding = "SAME",
     input_dilation: Ints = 1,
     kernel_dilation: Ints = 1,
     groups: int = 1,
-    dtype: Any = None,
-    precision: Any = None,
+    dtype: DTypeLike | None = None,
+    precision: lax.PrecisionLike = None,
 ) -> jax.Array:
     """A convolution in any number of dimensions, channels last.
 
@@ -136,46 +135,45 @@ def conv(
     Array([2, 3, 3, 3, 2], dtype=bfloat16)
     """
     refuse_none(x=x, kernel=kernel)
-    x, kernel, bias = promote_dtype(x, kernel, bias, dtype=dtype)
-    count = _dimensions(x, kernel)
+    inputs, weights, biases = promote_dtype(x, kernel, bias, dtype=dtype)
+    count = _dimensions(inputs, weights)
     strides = positive_ints("strides", strides, count)
     input_dilation = positive_ints("input_dilation", input_dilation, count)
     kernel_dilation = positive_ints("kernel_dilation", kernel_dilation, count)
     groups = positive_int("groups", groups)
     named = as_padding(padding, count, CONV_PADDINGS)
-    filters = kernel.shape[-1]
-    if kernel.shape[-2] * groups != x.shape[-1] or filters % groups:
+    filters = weights.shape[-1]
+    if weights.shape[-2] * groups != inputs.shape[-1] or filters % groups:
         raise ArgumentError(
-            f"with groups={groups} and {x.shape[-1]} input channels, the kernel must have shape "
-            f"(*window, channels / groups, filters), with filters a multiple of groups, got {kernel.shape}"
+            f"with groups={groups} and {inputs.shape[-1]} input channels, the kernel must have shape "
+            f"(*window, channels / groups, filters), with filters a multiple of groups, got {weights.shape}"
         )
-    spans = _spans(kernel.shape[:-2], kernel_dilation)
+    spans = _spans(weights.shape[:-2], kernel_dilation)
     if named == "CIRCULAR":
         if any(distance > 1 for distance in input_dilation):
             raise ArgumentError("padding='CIRCULAR' needs input_dilation=1; use padding='SAME'")
-        x = _wrapped(x, [((span - 1) // 2, span // 2) for span in spans])
+        inputs = _wrapped(inputs, [((span - 1) // 2, span // 2) for span in spans])
         named = "VALID"
-    pads = pads_of(named, _spans(x.shape[1:-1], input_dilation), spans, strides)
+    pads = pads_of(named, _spans(inputs.shape[1:-1], input_dilation), spans, strides)
     product = lax.conv_general_dilated(
-        x, kernel, strides, pads, input_dilation, kernel_dilation, _layout(count), feature_group_count=groups,
+        inputs, weights, strides, pads, input_dilation, kernel_dilation, _layout(count), feature_group_count=groups,
         precision=as_precision(precision),
     )  # fmt: skip
-    return with_bias(product, bias)
+    return with_bias(product, biases)
 
 
-@trace_once
 def conv_transpose(
-    x: Any,
-    kernel: Any,
-    bias: Any = None,
+    x: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike | None = None,
     *,
     strides: Ints = 1,
     padding: Padding = "SAME",
     kernel_dilation: Ints = 1,
     groups: int = 1,
     transpose_kernel: bool = False,
-    dtype: Any = None,
-    precision: Any = None,
+    dtype: DTypeLike | None = None,
+    precision: lax.PrecisionLike = None,
 ) -> jax.Array:
     """A transposed convolution: the inputs lie `strides` apart with zeros between them, which makes space larger.
 
@@ -207,43 +205,43 @@ def conv_transpose(
     Array([1., 1., 2., 1., 1.], dtype=float32)
     """
     refuse_none(x=x, kernel=kernel)
-    x, kernel, bias = promote_dtype(x, kernel, bias, dtype=dtype)
-    count = _dimensions(x, kernel)
+    inputs, weights, biases = promote_dtype(x, kernel, bias, dtype=dtype)
+    count = _dimensions(inputs, weights)
     strides = positive_ints("strides", strides, count)
     kernel_dilation = positive_ints("kernel_dilation", kernel_dilation, count)
     named = as_padding(padding, count, TRANSPOSED_PADDINGS)
     groups = positive_int("groups", groups)
     flag("transpose_kernel", transpose_kernel)
-    channels = kernel.shape[-1] if transpose_kernel else kernel.shape[-2] * groups
-    if channels != x.shape[-1] or kernel.shape[-1] % groups:
+    channels = weights.shape[-1] if transpose_kernel else weights.shape[-2] * groups
+    if channels != inputs.shape[-1] or weights.shape[-1] % groups:
         ends = "filters / groups, channels" if transpose_kernel else "channels / groups, filters"
         raise ArgumentError(
-            f"with groups={groups} and {x.shape[-1]} input channels, the kernel must have shape (*window, {ends}), "
-            f"with a last axis that is a multiple of groups, got {kernel.shape}"
+            f"with groups={groups} and {inputs.shape[-1]} input channels, the kernel must have shape "
+            f"(*window, {ends}), with a last axis that is a multiple of groups, got {weights.shape}"
         )
 
-    def transposed(x: jax.Array, pads: Any) -> jax.Array:
+    def transposed(inputs: jax.Array, pads: str | Pads) -> jax.Array:
         # JAX's function has no groups. Each group has its part of the last axis, whether or not kernels are transposed.
-        parts = zip(jnp.split(x, groups, -1), jnp.split(kernel, groups, -1), strict=True)
+        parts = zip(jnp.split(inputs, groups, -1), jnp.split(weights, groups, -1), strict=True)
         options = strides, pads, kernel_dilation, _layout(count), transpose_kernel
         results = [lax.conv_transpose(*part, *options, precision=as_precision(precision)) for part in parts]
         return results[0] if groups == 1 else jnp.concatenate(results, -1)
 
     if named != "CIRCULAR":
-        return with_bias(transposed(x, named), bias)
+        return with_bias(transposed(inputs, named), biases)
     # The start of a period among the outputs of "VALID": with a transposed kernel, the start of the windows of `conv`;
     # otherwise the middle of the excess outputs of "VALID", as in Flax's layer.
-    spans = _spans(kernel.shape[:-2], kernel_dilation)
+    spans = _spans(weights.shape[:-2], kernel_dilation)
     steps = list(zip(spans, strides, strict=True))
     first = [(span - 1) // 2 if transpose_kernel else max(span - step, 0) // 2 for span, step in steps]
     wraps = [
         (-((at - span + 1) // step), (step - 1 + at) // step) for at, (span, step) in zip(first, steps, strict=True)
     ]
-    product = transposed(_wrapped(x, wraps), "VALID")
+    product = transposed(_wrapped(inputs, wraps), "VALID")
     starts = [before * step + at for (before, _), step, at in zip(wraps, strides, first, strict=True)]
-    stops = [start + size * step for start, size, step in zip(starts, x.shape[1:-1], strides, strict=True)]
-    product = lax.slice(product, (0, *starts, 0), (x.shape[0], *stops, product.shape[-1]))
-    return with_bias(product, bias)
+    stops = [start + size * step for start, size, step in zip(starts, inputs.shape[1:-1], strides, strict=True)]
+    product = lax.slice(product, (0, *starts, 0), (inputs.shape[0], *stops, product.shape[-1]))
+    return with_bias(product, biases)
 
 
 def check_space(shape: tuple[int, ...], count: int, what: str, window: tuple[int, ...]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +13,10 @@ from supremum.errors import OperandError
 from supremum.formats import as_format, at_least_float32
 from supremum.nn.functional.dtype_promotion import promote_dtype
 from supremum.nn.functional.shape_checks import Ints, as_axes
+from supremum.typing import ArrayLike
 
 
-def dropout(key: Any, x: Any, rate: float, *, broadcast_axes: Ints = ()) -> jax.Array:
+def dropout(key: jax.Array, x: ArrayLike, rate: float, *, broadcast_axes: Ints = ()) -> jax.Array:
     """Set random values to zero, and divide the others by `1 - rate` to keep the mean.
 
     Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", 2014. The scaling happens in
@@ -53,7 +54,7 @@ def dropout(key: Any, x: Any, rate: float, *, broadcast_axes: Ints = ()) -> jax.
     return jnp.where(kept, scaled, jnp.zeros((), x.dtype))
 
 
-def rate_below_one(name: str, rate: Any) -> float:
+def rate_below_one(name: str, rate: object) -> float:
     """Check a probability below 1.
 
     Args:
@@ -67,7 +68,7 @@ def rate_below_one(name: str, rate: Any) -> float:
     return real_within(name, rate, 0, math.nextafter(1, 0), "from 0 to below 1")
 
 
-def is_key(key: Any) -> bool:
+def is_key(key: object) -> TypeGuard[jax.Array]:
     """Whether a value is a single key of `jax.random`, typed or raw."""
     if not isinstance(key, jax.Array):
         return False
@@ -76,7 +77,7 @@ def is_key(key: Any) -> bool:
     return key.dtype == "uint32" and key.ndim == 1  # a raw key of `jax.random.PRNGKey`
 
 
-def as_key(seed: Any) -> jax.Array:
+def as_key(seed: object) -> jax.Array:
     """Convert a seed to a random key.
 
     Args:

@@ -5,7 +5,7 @@ Flax FLIP, default dtypes, "Implementation" (`promote_arrays` there) and "Comple
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +15,25 @@ from supremum.argument_checks import pytree
 from supremum.arrays import RuntimeDtypeError, narrowed
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, argument_dtype, as_format, at_least_float32
-from supremum.operands import as_operand
+from supremum.operands import OperandLike, as_operand
 from supremum.promotion import promote_types, result_type
 from supremum.rules import get_rules, held_dtype
+from supremum.typing import ArrayLike, DTypeLike
 
 
-def promote_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> tuple[Any, ...]:
+@overload
+def promote_dtype(
+    *arrays: ArrayLike, dtype: DTypeLike | None = None, inexact: bool = True
+) -> tuple[jax.Array, ...]: ...
+
+
+@overload
+def promote_dtype(
+    *arrays: ArrayLike | None, dtype: DTypeLike | None = None, inexact: bool = True
+) -> tuple[Any, ...]: ...
+
+
+def promote_dtype(*arrays: ArrayLike | None, dtype: DTypeLike | None = None, inexact: bool = True) -> tuple[Any, ...]:
     """Cast arrays to the dtype of an operation on all of them.
 
     Args:
@@ -55,7 +68,7 @@ def promote_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> tupl
     return tuple(None if array is None else _in_dtype(array, target) for array in arrays)
 
 
-def common_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> DType:
+def common_dtype(*arrays: OperandLike | None, dtype: DTypeLike | None = None, inexact: bool = True) -> DType:
     """The dtype that `promote_dtype` casts arrays to; arguments and errors are the same.
 
     >>> (
@@ -85,7 +98,7 @@ def common_dtype(*arrays: Any, dtype: Any = None, inexact: bool = True) -> DType
     return target.dtype
 
 
-def promote_and_widen(*arrays: Any, dtype: Any = None) -> tuple[DType, tuple[Any, ...]]:
+def promote_and_widen(*arrays: ArrayLike, dtype: DTypeLike | None = None) -> tuple[DType, tuple[jax.Array, ...]]:
     """The dtype that `promote_dtype` casts arrays to, and the arrays in at least float32, to round results only once.
 
     >>> promote_and_widen(jnp.ones(2, jnp.float16))
@@ -127,7 +140,7 @@ def _in_dtype(array: Any, dtype: DType) -> jax.Array:
     return as_array("an operand", array, dtype)
 
 
-def as_array(name: str, value: Any, dtype: DType | None = None) -> jax.Array:
+def as_array(name: str, value: ArrayLike, dtype: DType | None = None) -> jax.Array:
     """Convert a value to a JAX array.
 
     Args:
@@ -151,7 +164,7 @@ def as_array(name: str, value: Any, dtype: DType | None = None) -> jax.Array:
         raise OperandError(f"{name} must be an array of numbers{limit}, got {shown(value)}") from error
 
 
-def shape_of(name: str, array: Any) -> tuple[int, ...]:
+def shape_of(name: str, array: ArrayLike) -> tuple[int, ...]:
     """The shape of an array or a number.
 
     Args:
@@ -163,10 +176,11 @@ def shape_of(name: str, array: Any) -> tuple[int, ...]:
     """
     if isinstance(array, (list, tuple, dict)):
         raise OperandError(f"{name} must be an array, got {shown(array)}; use jnp.asarray({name})")
-    return np.shape(array)
+    given: Any = array
+    return np.shape(given)
 
 
-def refuse_none(**arrays: Any) -> None:
+def refuse_none(**arrays: ArrayLike | None) -> None:
     """Raise for missing arrays.
 
     Args:
@@ -185,7 +199,7 @@ def refuse_none(**arrays: Any) -> None:
             raise OperandError(f"{name} must be an array, got None")
 
 
-def refuse_complex(operation: str, *, dtype: Any = None, **arrays: Any) -> None:
+def refuse_complex(operation: str, *, dtype: DTypeLike | None = None, **arrays: ArrayLike | None) -> None:
     """Raise for complex numbers, which have no order and therefore no softmax.
 
     Flax FLIP, default dtypes, "Complex number support".
@@ -202,6 +216,7 @@ def refuse_complex(operation: str, *, dtype: Any = None, **arrays: Any) -> None:
         raise OperandError(
             f"{operation} is not defined for complex numbers; dtype must be real, got {as_format(dtype)}"
         )
+    array: Any
     for name, array in arrays.items():
         if array is None:
             continue

@@ -17,9 +17,10 @@ from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype, 
 from supremum.nn.functional.precision import as_precision
 from supremum.promotion import result_type
 from supremum.rules import get_rules
+from supremum.typing import ArrayLike, DTypeLike
 
 
-def embedding(indices: Any, table: Any, *, dtype: Any = None) -> jax.Array:
+def embedding(indices: ArrayLike, table: ArrayLike, *, dtype: DTypeLike | None = None) -> jax.Array:
     """Look up rows of a table.
 
     An index out of range, below 0 too, raises if its value is known. In a traced function it gives a row of NaN, as
@@ -68,7 +69,9 @@ def embedding(indices: Any, table: Any, *, dtype: Any = None) -> jax.Array:
     return table.at[indices].get(mode="fill", wrap_negative_indices=False).astype(target)
 
 
-def attend(x: Any, table: Any, *, dtype: Any = None, precision: Any = None) -> jax.Array:
+def attend(
+    x: ArrayLike, table: ArrayLike, *, dtype: DTypeLike | None = None, precision: lax.PrecisionLike = None
+) -> jax.Array:
     """Multiply inputs by every row of a table, `x @ table.T`.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any, cast
+from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format
 from supremum.nn.functional.dtype_promotion import as_array
 from supremum.nn.functional.shape_checks import MOST, check_shape
+from supremum.typing import ArrayLike
 
 
 def make_causal_mask(queries: int, keys: int | None = None, *, offset: int | jax.Array = 0) -> jax.Array:
@@ -46,7 +47,7 @@ def make_causal_mask(queries: int, keys: int | None = None, *, offset: int | jax
     return jnp.arange(keys) <= jnp.arange(queries)[:, None] + offset
 
 
-def make_attention_mask(query_valid: Any, key_valid: Any) -> jax.Array:
+def make_attention_mask(query_valid: ArrayLike, key_valid: ArrayLike) -> jax.Array:
     """The mask that lets valid queries attend to valid keys, and excludes padding.
 
     Args:
@@ -71,7 +72,7 @@ def make_attention_mask(query_valid: Any, key_valid: Any) -> jax.Array:
     return cast("jax.Array", combine_masks(valid[0][..., None, :, None], valid[1][..., None, None, :]))
 
 
-def combine_masks(*masks: Any) -> jax.Array | None:
+def combine_masks(*masks: ArrayLike | None) -> jax.Array | None:
     """Combine masks to one that attends where all of them attend.
 
     Args:
@@ -109,7 +110,7 @@ def split_additive(mask: jax.Array) -> tuple[jax.Array, jax.Array]:
     return attends, jnp.where(attends, mask, jnp.zeros_like(mask))
 
 
-def as_boolean(mask: Any, what: str, fix: str) -> jax.Array:
+def as_boolean(mask: ArrayLike, what: str, fix: str) -> jax.Array:
     """Convert a boolean mask to a JAX array.
 
     Raises:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from supremum.nn.functional import activations
 from supremum.nn.logits_registry import record_function
 from supremum.nn.named_options import as_option
+from supremum.typing import DTypeLike
 
 ActivationFunction: TypeAlias = Callable[[Any], Any]
 """A function of an array that returns an array of the same shape."""
@@ -56,7 +57,7 @@ NAMED: dict[str, Callable[..., Any]] = {
 """Functions of an array, and of `dtype=` for the result, by name, with Keras' default options."""
 
 
-def check_activation(activation: Any) -> Any:
+def check_activation(activation: object) -> Any:
     """Check an argument `activation=`, and return it.
 
     Args:
@@ -76,7 +77,7 @@ def check_activation(activation: Any) -> Any:
     return activation
 
 
-def activate(activation: ActivationFunction | str, x: Any, dtype: Any = None) -> Any:
+def activate(activation: ActivationFunction | str, x: jax.Array, dtype: DTypeLike | None = None) -> Any:
     """Apply an activation.
 
     Args:

@@ -21,11 +21,13 @@ from supremum.formats import DType, as_format, at_least_float32
 from supremum.nn.functional.dtype_promotion import as_array, common_dtype, promote_dtype, refuse_none, shape_of
 from supremum.nn.functional.masks import as_boolean
 from supremum.nn.functional.shape_checks import MOST, Ints, as_axes, check_broadcasts
-from supremum.nn.functional.shape_traces import trace_once
 from supremum.promotion import promote_types
+from supremum.typing import ArrayLike, DTypeLike
 
 
-def moments(x: Any, axes: Ints, *, mask: Any = None, keepdims: bool = False) -> tuple[jax.Array, jax.Array]:
+def moments(
+    x: ArrayLike, axes: Ints, *, mask: ArrayLike | None = None, keepdims: bool = False
+) -> tuple[jax.Array, jax.Array]:
     """Mean and biased variance over some axes, in at least float32.
 
     This is the corrected two-pass algorithm of Chan, Golub and LeVeque, 1983, "Algorithms for Computing the Sample
@@ -69,7 +71,7 @@ def moments(x: Any, axes: Ints, *, mask: Any = None, keepdims: bool = False) -> 
 
 
 def joint_moments(
-    mean: jax.Array, variance: jax.Array, count: Any, axis_name: str
+    mean: jax.Array, variance: jax.Array, count: jax.Array | int, axis_name: str
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Combine the means and variances of several devices (Chan, Golub and LeVeque, 1983).
 
@@ -153,7 +155,7 @@ def squared(x: jax.Array) -> jax.Array:
     return lax.square(x)
 
 
-def check_epsilon(epsilon: Any, dtype: DType) -> float:
+def check_epsilon(epsilon: object, dtype: DType) -> float:
     """Check that 1 / sqrt(epsilon) and its slope are finite, since constant values would otherwise become NaN."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
         raise ArgumentError(f"epsilon must be a positive number, got {shown(epsilon)}; use epsilon=1e-6")
@@ -168,7 +170,14 @@ def check_epsilon(epsilon: Any, dtype: DType) -> float:
 
 
 def normalize(
-    x: Any, mean: Any, variance: Any, scale: Any = None, offset: Any = None, *, epsilon: float, dtype: Any = None
+    x: ArrayLike,
+    mean: ArrayLike | None,
+    variance: ArrayLike,
+    scale: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    *,
+    epsilon: float,
+    dtype: DTypeLike | None = None,
 ) -> jax.Array:
     """Center values, divide by the deviation, then scale and shift; computed in at least float32, rounded once.
 
@@ -202,24 +211,29 @@ def normalize(
         if statistic is not None:
             # Only dtypes from float32 up, which all rule sets join in the same way, if at all.
             wide = promote_types(wide, at_least_float32(common_dtype(statistic)), rules="jax")
-    x, mean, scale, offset = promote_dtype(x, mean, scale, offset, dtype=wide)
+    values, center, factors, shift = promote_dtype(x, mean, scale, offset, dtype=wide)
     (variance,) = promote_dtype(variance, dtype=as_format(wide).component.dtype)
     if as_format(variance.dtype).category == "complex":
         raise OperandError(f"the variance must be real, got {variance.dtype}; use variance.real")
-    for name, array in {"mean": mean, "variance": variance, "scale": scale, "offset": offset}.items():
+    for name, array in {"mean": center, "variance": variance, "scale": factors, "offset": shift}.items():
         if array is not None:
-            check_broadcasts(name, array.shape, x.shape)
+            check_broadcasts(name, array.shape, values.shape)
     # With one combined factor, the gradient needs one sum over rows instead of two in sequence.
     factor = lax.rsqrt(variance + check_epsilon(epsilon, variance.dtype))
-    factor = factor if scale is None else factor * scale
-    result = (x if mean is None else x - mean) * factor
-    result = result if offset is None else result + offset
+    factor = factor if factors is None else factor * factors
+    result = (values if center is None else values - center) * factor
+    result = result if shift is None else result + shift
     return result.astype(target)
 
 
-@trace_once
 def layer_norm(
-    x: Any, scale: Any = None, offset: Any = None, *, axes: Ints = (-1,), epsilon: float = 1e-6, dtype: Any = None
+    x: ArrayLike,
+    scale: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    *,
+    axes: Ints = (-1,),
+    epsilon: float = 1e-6,
+    dtype: DTypeLike | None = None,
 ) -> jax.Array:
     """Normalize each example by its own mean and variance (Ba, Kiros and Hinton, 2016).
 
@@ -244,9 +258,14 @@ def layer_norm(
     return _norm(x, scale, offset, axes, epsilon, dtype)
 
 
-@trace_once
 def rms_norm(
-    x: Any, scale: Any = None, offset: Any = None, *, axes: Ints = (-1,), epsilon: float = 1e-6, dtype: Any = None
+    x: ArrayLike,
+    scale: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    *,
+    axes: Ints = (-1,),
+    epsilon: float = 1e-6,
+    dtype: DTypeLike | None = None,
 ) -> jax.Array:
     """Divide each example by its root mean square (Zhang and Sennrich, 2019).
 
@@ -271,9 +290,14 @@ def rms_norm(
     return _norm(x, scale, offset, axes, epsilon, dtype, centered=False)
 
 
-@trace_once
 def group_norm(
-    x: Any, scale: Any = None, offset: Any = None, *, groups: int, epsilon: float = 1e-6, dtype: Any = None
+    x: ArrayLike,
+    scale: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    *,
+    groups: int,
+    epsilon: float = 1e-6,
+    dtype: DTypeLike | None = None,
 ) -> jax.Array:
     """Normalize groups of neighboring channels, each by its mean and variance over space (Wu and He, 2018).
 
@@ -307,9 +331,13 @@ def group_norm(
     return _norm(x, scale, offset, -1, epsilon, dtype, shape=split, over=over)
 
 
-@trace_once
 def instance_norm(
-    x: Any, scale: Any = None, offset: Any = None, *, epsilon: float = 1e-6, dtype: Any = None
+    x: ArrayLike,
+    scale: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    *,
+    epsilon: float = 1e-6,
+    dtype: DTypeLike | None = None,
 ) -> jax.Array:
     """Normalize each channel of each example by its mean and variance over space (Ulyanov and others, 2016).
 
@@ -340,17 +368,16 @@ def instance_norm(
     return _norm(x, scale, offset, -1, epsilon, dtype, over=tuple(range(1, len(shape) - 1)))
 
 
-@trace_once
 def batch_norm(
-    x: Any,
-    mean: Any,
-    variance: Any,
-    scale: Any = None,
-    offset: Any = None,
+    x: ArrayLike,
+    mean: ArrayLike,
+    variance: ArrayLike,
+    scale: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
     *,
     axis: int = -1,
     epsilon: float = 1e-3,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> jax.Array:
     """Normalize each channel by statistics of the batch, or running ones (Ioffe and Szegedy, 2015).
 

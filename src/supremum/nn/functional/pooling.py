@@ -17,14 +17,15 @@ from supremum.formats import as_format
 from supremum.nn.functional.convolution import Padding, Pads, as_padding, check_space, pads_of
 from supremum.nn.functional.dtype_promotion import promote_and_widen, promote_dtype, refuse_complex
 from supremum.nn.functional.shape_checks import Ints, positive_ints, window_size
-from supremum.nn.functional.shape_traces import trace_once
+from supremum.typing import ArrayLike, DTypeLike
 
 POOL_PADDINGS = ("SAME", "VALID")
 """The names of paddings for pooling."""
 
 
-@trace_once
-def max_pool(x: Any, window: Sequence[int], *, strides: Ints | None = None, padding: Padding = "VALID") -> jax.Array:
+def max_pool(
+    x: ArrayLike, window: Sequence[int], *, strides: Ints | None = None, padding: Padding = "VALID"
+) -> jax.Array:
     """The largest value of each window.
 
     Args:
@@ -53,15 +54,14 @@ def max_pool(x: Any, window: Sequence[int], *, strides: Ints | None = None, padd
     return lax.reduce_window(x, start, lax.max, (1, *window, 1), (1, *strides, 1), _around(pads))
 
 
-@trace_once
 def avg_pool(
-    x: Any,
+    x: ArrayLike,
     window: Sequence[int],
     *,
     strides: Ints | None = None,
     padding: Padding = "VALID",
     count_include_pad: bool = True,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> jax.Array:
     """The mean of each window, accumulated in at least float32 and rounded once.
 
@@ -100,7 +100,7 @@ def avg_pool(
     return (total / jnp.asarray(counts, x.dtype)).astype(target)
 
 
-def global_max_pool(x: Any) -> jax.Array:
+def global_max_pool(x: ArrayLike) -> jax.Array:
     """The largest value of each channel.
 
     Args:
@@ -121,7 +121,7 @@ def global_max_pool(x: Any) -> jax.Array:
     return jnp.max(x, _space(x))
 
 
-def global_average_pool(x: Any, *, dtype: Any = None) -> jax.Array:
+def global_average_pool(x: ArrayLike, *, dtype: DTypeLike | None = None) -> jax.Array:
     """The mean of each channel, accumulated in at least float32 and rounded once.
 
     Args:

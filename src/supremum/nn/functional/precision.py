@@ -11,7 +11,7 @@ from supremum.errors import OperandError, UnknownNameError, shown
 _NAMES = ("default", "high", "highest", "bfloat16", "tensorfloat32", "float32")
 
 
-def as_precision(precision: Any) -> Any:
+def as_precision(precision: object) -> Any:
     """Check the precision of products.
 
     Args:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, TypeGuard, cast
 
 import jax
 import jax.numpy as jnp
@@ -19,14 +19,23 @@ from jax import lax
 from supremum.argument_checks import text
 from supremum.errors import ArgumentError, shown
 from supremum.formats import at_least_float32
-from supremum.nn.functional.dtype_promotion import promote_and_widen, promote_dtype, refuse_none
+from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype, refuse_none
 from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import Ints, as_axes, check_shape
-from supremum.nn.functional.shape_traces import trace_once
+from supremum.typing import ArrayLike, DTypeLike
+
+if TYPE_CHECKING:
+    from jax.experimental.sparse import BCOO
 
 
-@trace_once
-def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None, precision: Any = None) -> jax.Array:
+def dense(
+    x: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    precision: lax.PrecisionLike = None,
+) -> jax.Array:
     """A matrix product over the last axis, plus a bias.
 
     Args:
@@ -53,21 +62,21 @@ def dense(x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None, precision
     if is_sparse(x):
         return sparse_product(x, kernel, bias, dtype=dtype)
     refuse_none(x=x, kernel=kernel)
-    x, kernel, bias = promote_dtype(x, kernel, bias, dtype=dtype)
-    _check_product(x.shape, kernel.shape)
-    return with_bias(lax.dot_general(x, kernel, (((x.ndim - 1,), (0,)), ((), ())), as_precision(precision)), bias)
+    inputs, weights, biases = promote_dtype(x, kernel, bias, dtype=dtype)
+    _check_product(inputs.shape, weights.shape)
+    contracted = (((inputs.ndim - 1,), (0,)), ((), ()))
+    return with_bias(lax.dot_general(inputs, weights, contracted, as_precision(precision)), biases)
 
 
-@trace_once
 def dense_general(
-    x: Any,
-    kernel: Any,
-    bias: Any = None,
+    x: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike | None = None,
     *,
     axes: Ints = (-1,),
     batch_axes: Ints = (),
-    dtype: Any = None,
-    precision: Any = None,
+    dtype: DTypeLike | None = None,
+    precision: lax.PrecisionLike = None,
 ) -> jax.Array:
     """A matrix product over any axes, plus a bias, with a separate matrix for each index of the batch axes.
 
@@ -93,26 +102,26 @@ def dense_general(
     (5, 2, 4)
     """
     refuse_none(x=x, kernel=kernel)
-    x, kernel, bias = promote_dtype(x, kernel, bias, dtype=dtype)
-    axes, batch_axes = general_axes(axes, batch_axes, x.ndim)
+    inputs, weights, biases = promote_dtype(x, kernel, bias, dtype=dtype)
+    axes, batch_axes = general_axes(axes, batch_axes, inputs.ndim)
     batch = len(batch_axes)
     contracted = tuple(range(batch, batch + len(axes)))
-    shared = tuple(x.shape[axis] for axis in (*batch_axes, *axes))
-    if kernel.shape[: len(shared)] != shared:
+    shared = tuple(inputs.shape[axis] for axis in (*batch_axes, *axes))
+    if weights.shape[: len(shared)] != shared:
         raise ArgumentError(
-            f"the kernel must have shape {(*shared, '...')} for inputs of shape {x.shape} with axes={axes} and "
-            f"batch_axes={batch_axes}, got {kernel.shape}".replace("'", "")
+            f"the kernel must have shape {(*shared, '...')} for inputs of shape {inputs.shape} with axes={axes} and "
+            f"batch_axes={batch_axes}, got {weights.shape}".replace("'", "")
         )
-    product = lax.dot_general(x, kernel, ((axes, contracted), (batch_axes, batch_axes)), as_precision(precision))
-    if bias is None:
+    product = lax.dot_general(inputs, weights, ((axes, contracted), (batch_axes, batch_axes)), as_precision(precision))
+    if biases is None:
         return product
-    features = kernel.shape[len(shared) :]
-    check_shape("bias", bias.shape, (*kernel.shape[:batch], *features))
+    features = weights.shape[len(shared) :]
+    check_shape("bias", biases.shape, (*weights.shape[:batch], *features))
     others = (1,) * (product.ndim - batch - len(features))
-    return product + bias.reshape(*kernel.shape[:batch], *others, *features)
+    return product + biases.reshape(*weights.shape[:batch], *others, *features)
 
 
-def general_axes(axes: Any, batch_axes: Any, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def general_axes(axes: Ints, batch_axes: Ints, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Convert the contracted axes and batch axes of `dense_general` to numbers from 0.
 
     Args:
@@ -141,7 +150,13 @@ def general_axes(axes: Any, batch_axes: Any, ndim: int) -> tuple[tuple[int, ...]
 
 
 def einsum(
-    equation: str, x: Any, kernel: Any, bias: Any = None, *, dtype: Any = None, precision: Any = None
+    equation: str,
+    x: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    precision: lax.PrecisionLike = None,
 ) -> jax.Array:
     """A sum of products that an equation describes, plus a bias.
 
@@ -168,24 +183,24 @@ def einsum(
     """
     terms = Equation.parse(equation)
     refuse_none(x=x, kernel=kernel)
-    x, kernel, bias = promote_dtype(x, kernel, bias, dtype=dtype)
-    terms.check(x.shape, kernel.shape)
-    if bias is not None:
-        check_shape("bias", bias.shape, terms.bias_shape(kernel.shape))
-    target = kernel.dtype
+    inputs, weights, biases = promote_dtype(x, kernel, bias, dtype=dtype)
+    terms.check(inputs.shape, weights.shape)
+    if biases is not None:
+        check_shape("bias", biases.shape, terms.bias_shape(weights.shape))
+    target = weights.dtype
     if terms.sums_one_operand():
-        x, kernel = (array.astype(at_least_float32(target)) for array in (x, kernel))
-    product = jnp.einsum(str(terms), x, kernel, precision=as_precision(precision)).astype(target)
-    return product if bias is None else product + bias.reshape(terms.over_outputs(kernel.shape, product.ndim))
+        inputs, weights = (array.astype(at_least_float32(target)) for array in (inputs, weights))
+    product = jnp.einsum(str(terms), inputs, weights, precision=as_precision(precision)).astype(target)
+    return product if biases is None else product + biases.reshape(terms.over_outputs(weights.shape, product.ndim))
 
 
-def is_sparse(x: Any) -> bool:
+def is_sparse(x: object) -> TypeGuard[BCOO]:
     """Whether inputs are a `BCOO`; imports nothing, since only a loaded `jax.experimental.sparse` can make one."""
     sparse = sys.modules.get("jax.experimental.sparse")
     return isinstance(x, getattr(sparse, "BCOO", ()))
 
 
-def sparse_product(x: Any, kernel: Any, bias: Any, *, dtype: Any = None) -> jax.Array:
+def sparse_product(x: BCOO, kernel: ArrayLike, bias: ArrayLike | None, *, dtype: DTypeLike | None = None) -> jax.Array:
     """A matrix product of sparse inputs over the last axis, plus a bias, computed in at least float32 and rounded once.
 
     XLA accumulates products of sparse inputs in the dtype of the operands, unlike those of dense inputs.
@@ -206,14 +221,15 @@ def sparse_product(x: Any, kernel: Any, bias: Any, *, dtype: Any = None) -> jax.
 
     if x.n_dense:
         raise ArgumentError(f"sparse inputs must not have dense axes, got {x.n_dense}; use x.todense()")
-    target, (data, kernel, bias) = promote_and_widen(x.data, kernel, bias, dtype=dtype)
-    _check_product(x.shape, kernel.shape)
+    target = common_dtype(x.data, kernel, bias, dtype=dtype)
+    data, weights, biases = promote_dtype(x.data, kernel, bias, dtype=at_least_float32(target))
+    _check_product(x.shape, weights.shape)
     entries = sparse.BCOO(
         (data, x.indices), shape=x.shape, indices_sorted=x.indices_sorted, unique_indices=x.unique_indices
     )
     contracted = (((x.ndim - 1,), (0,)), ((), ()))
-    product = cast("jax.Array", sparse.bcoo_dot_general(entries, kernel, dimension_numbers=contracted))
-    return with_bias(product, bias).astype(target)
+    product = cast("jax.Array", sparse.bcoo_dot_general(entries, weights, dimension_numbers=contracted))
+    return with_bias(product, biases).astype(target)
 
 
 def with_bias(product: jax.Array, bias: jax.Array | None) -> jax.Array:

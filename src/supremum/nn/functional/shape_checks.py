@@ -40,7 +40,7 @@ MOST = 2**31 - 1
 """XLA counts steps and positions in 32 bits."""
 
 
-def positive_int(name: str, value: Any) -> int:
+def positive_int(name: str, value: object) -> int:
     """Check an integer of at least 1.
 
     Args:
@@ -56,7 +56,7 @@ def positive_int(name: str, value: Any) -> int:
     return numbers[0]
 
 
-def positive_ints(name: str, value: Any, count: int) -> tuple[int, ...]:
+def positive_ints(name: str, value: object, count: int) -> tuple[int, ...]:
     """Check one integer of at least 1 for each dimension of space; a single number counts for all dimensions.
 
     Args:
@@ -79,7 +79,7 @@ def positive_ints(name: str, value: Any, count: int) -> tuple[int, ...]:
     return numbers
 
 
-def window_size(name: str, value: Any) -> tuple[int, ...]:
+def window_size(name: str, value: object) -> tuple[int, ...]:
     """Check the size of a window, which has one number for each dimension of space.
 
     Args:
@@ -107,7 +107,7 @@ use window=(3, 3) for images, (3,) for sequences
     )
 
 
-def axis_numbers(name: str, value: Any) -> tuple[int, ...]:
+def axis_numbers(name: str, value: object) -> tuple[int, ...]:
     """Convert one axis or several to a tuple; negative axes stay negative.
 
     Args:
@@ -123,7 +123,7 @@ def axis_numbers(name: str, value: Any) -> tuple[int, ...]:
     return numbers
 
 
-def as_axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
+def as_axes(name: str, axes: object, ndim: int) -> tuple[int, ...]:
     """Convert axes to numbers from 0, in the given order.
 
     Args:
@@ -149,7 +149,7 @@ def as_axes(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
     return positive
 
 
-def all_whole(value: Any) -> tuple[int, ...] | None:
+def all_whole(value: object) -> tuple[int, ...] | None:
     """The integers of a tuple or list; None for anything else, or if it has other items."""
     bools = (bool, np.bool)  # before NumPy 2.3, its bools are indices too
     if not isinstance(value, (tuple, list)) or any(isinstance(each, bools) for each in value):  # pyright: ignore[reportUnknownVariableType]

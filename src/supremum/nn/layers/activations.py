@@ -12,6 +12,7 @@ from supremum.nn.functional import elu, gelu, leaky_relu, relu, sigmoid, silu, s
 from supremum.nn.functional.named_activations import ActivationFunction, activate, check_activation
 from supremum.nn.layer import Layer
 from supremum.nn.layer_types import LayerOptions
+from supremum.typing import PyTree
 
 
 class Activation(Layer):
@@ -56,7 +57,7 @@ class Lambda(Layer):
         super().__init__(**options)
         self.function: Callable[..., Any] = argument_checks.function("function", function, "jnp.square")
 
-    def call(self, *inputs: Any) -> Any:
+    def call(self, *inputs: PyTree) -> Any:
         """Call the function."""
         return self.function(*inputs)
 
@@ -92,7 +93,7 @@ class LeakyReLU(Layer):
         super().__init__(**options)
         self.negative_slope = negative_slope
 
-    def call(self, x: Any) -> jax.Array:
+    def call(self, x: jax.Array) -> jax.Array:
         """Apply the function, with a result in the compute dtype."""
         return leaky_relu(x, self.negative_slope, dtype=self.compute_dtype)
 
@@ -113,7 +114,7 @@ class ELU(Layer):
         super().__init__(**options)
         self.alpha = alpha
 
-    def call(self, x: Any) -> jax.Array:
+    def call(self, x: jax.Array) -> jax.Array:
         """Apply the function, with a result in the compute dtype."""
         return elu(x, self.alpha, dtype=self.compute_dtype)
 
@@ -134,7 +135,7 @@ class GELU(Layer):
         super().__init__(**options)
         self.approximate = approximate
 
-    def call(self, x: Any) -> jax.Array:
+    def call(self, x: jax.Array) -> jax.Array:
         """Apply the function, with a result in the compute dtype."""
         return gelu(x, approximate=self.approximate, dtype=self.compute_dtype)
 
@@ -150,7 +151,7 @@ class SiLU(Layer):
     Array([  0., 100.], dtype=float32)
     """
 
-    def call(self, x: Any) -> jax.Array:
+    def call(self, x: jax.Array) -> jax.Array:
         """Apply the function, with a result in the compute dtype."""
         return silu(x, dtype=self.compute_dtype)
 
@@ -166,7 +167,7 @@ class Sigmoid(Layer):
     Array([0.5, 1. ], dtype=float16)
     """
 
-    def call(self, x: Any) -> jax.Array:
+    def call(self, x: jax.Array) -> jax.Array:
         """Apply the function, with a result in the compute dtype."""
         return sigmoid(x, dtype=self.compute_dtype)
 
@@ -182,7 +183,7 @@ class Tanh(Layer):
     Array([0., 1.], dtype=float32)
     """
 
-    def call(self, x: Any) -> jax.Array:
+    def call(self, x: jax.Array) -> jax.Array:
         """Apply the function, with a result in the compute dtype."""
         return tanh(x, dtype=self.compute_dtype)
 
@@ -203,6 +204,6 @@ class Softmax(Layer):
         super().__init__(**options)
         self.axis = axis
 
-    def call(self, x: Any) -> jax.Array:
+    def call(self, x: jax.Array) -> jax.Array:
         """Apply the function, with a result in the compute dtype."""
         return softmax(x, self.axis, dtype=self.compute_dtype)

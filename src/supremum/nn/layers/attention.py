@@ -25,6 +25,7 @@ from supremum.nn.layer import Layer
 from supremum.nn.layer_types import LayerOptions
 from supremum.nn.layers.products import DenseGeneral
 from supremum.nn.scopes import next_random_key
+from supremum.typing import DTypeLike
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["keys", "values", "length"], meta_fields=[])
@@ -56,7 +57,7 @@ class KeyValueCache:
 
     @classmethod
     def empty(
-        cls, batch: int, max_length: int, heads: int, head_dim: int, *, dtype: Any, value_dim: int | None = None
+        cls, batch: int, max_length: int, heads: int, head_dim: int, *, dtype: DTypeLike, value_dim: int | None = None
     ) -> KeyValueCache:
         """Make an empty cache.
 
@@ -206,7 +207,7 @@ class MultiHeadAttention(Layer):
         dropout_rate: float = 0.0,
         kernel_initializer: Initializer = LECUN_NORMAL,
         bias_initializer: Initializer = ZEROS,
-        precision: Any = None,
+        precision: lax.PrecisionLike = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         # The projections cast their inputs, masks are added to float32 scores, and caches keep their dtype.
@@ -317,7 +318,7 @@ class MultiHeadAttention(Layer):
         overfull = cache.is_overfull[..., None, None, None] if cache.length.ndim else cache.is_overfull
         return self.output(jnp.where(overfull, jnp.nan, attended)), cache
 
-    def init_cache(self, batch: int, max_length: int, dtype: Any = None) -> KeyValueCache:
+    def init_cache(self, batch: int, max_length: int, dtype: DTypeLike | None = None) -> KeyValueCache:
         """Make an empty cache for decoding.
 
         Args:

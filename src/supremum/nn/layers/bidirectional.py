@@ -14,6 +14,7 @@ from supremum.errors import ArgumentError, OperandError, shown
 from supremum.nn.functional.dtype_promotion import promote_and_widen
 from supremum.nn.layer import Layer
 from supremum.nn.layers.recurrent import RNN
+from supremum.typing import PyTree
 
 _MERGES: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
     "concat": lambda a, b: jnp.concatenate([a, b], axis=-1),
@@ -64,14 +65,13 @@ class Bidirectional(Layer):
         self.backward: RNN = _backward_of(forward, backward)
         self.merge = merge
 
-    def call(self, x: Any, *, initial_state: Any = None, mask: Any = None, sequence_lengths: Any = None) -> Any:
+    def call(self, x: jax.Array, *, initial_state: PyTree = None, **options: Any) -> Any:
         """Run both layers, and merge their outputs.
 
         Args:
             x: the inputs of both layers.
             initial_state: a pair of states, forwards and backwards; None for the initial states of the cells.
-            mask: as for `RNN`.
-            sequence_lengths: as for `RNN`.
+            options: `mask` or `sequence_lengths`, as for `RNN`.
 
         Returns:
             The merged outputs, in their result type; with `return_state` a pair of them and the pair of last states.
@@ -83,7 +83,7 @@ class Bidirectional(Layer):
         if not isinstance(states, (tuple, list)) or len(states) != 2:  # pyright: ignore[reportUnknownArgumentType]
             raise ArgumentError("initial_state must be a pair, for the forward and the backward layer")
         outputs = [
-            layer(x, initial_state=state, mask=mask, sequence_lengths=sequence_lengths)
+            layer(x, initial_state=state, **options)
             for layer, state in zip((self.forward, self.backward), states, strict=True)
         ]
         if not self.forward.return_state:

@@ -178,5 +178,5 @@ class ConvTranspose(BaseConv):
 
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the transposed convolution, in the compute dtype."""
-        options = {"transpose_kernel": self.transpose_kernel, **self._options()}
+        options: dict[str, Any] = {"transpose_kernel": self.transpose_kernel, **self._options()}
         return self.activate(functional.conv_transpose(x, *self.kernel_and_bias(), **options))

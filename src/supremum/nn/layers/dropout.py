@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
 import jax
 
@@ -42,7 +42,7 @@ class Dropout(Layer):
         self.rate: float = real_within("rate", rate, 0, 1)
         self.broadcast_axes = broadcast_axes
 
-    def call(self, x: Any, *, training: bool = False) -> jax.Array:
+    def call(self, x: jax.Array, *, training: bool = False) -> jax.Array:
         """Apply dropout in training; otherwise return the inputs."""
         if not training or self.rate == 0:
             return x

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 import jax
+from jax import lax
 
 from supremum.errors import shown
 from supremum.nn import functional
@@ -59,7 +60,7 @@ class Embedding(Layer):
         embedding_initializer: Initializer | str = ROWS_OF_UNIT_NORM,
         embedding_regularizer: RegularizerFunction | str | None = None,
         embedding_constraint: ConstraintFunction | str | None = None,
-        precision: Any = None,
+        precision: lax.PrecisionLike = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
@@ -82,11 +83,11 @@ class Embedding(Layer):
             constraint=self._embedding_constraint,
         )
 
-    def call(self, indices: Any) -> jax.Array:
+    def call(self, indices: jax.Array) -> jax.Array:
         """Look up rows, shape (*indices.shape, features), in the compute dtype."""
         return functional.embedding(indices, self.embedding.value, dtype=self.compute_dtype)
 
-    def attend(self, x: Any) -> jax.Array:
+    def attend(self, x: jax.Array) -> jax.Array:
         """Multiply inputs by every row, for example for the logits of a language model with a shared table.
 
         Other layers may use this in their `call`.

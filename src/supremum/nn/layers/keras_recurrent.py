@@ -9,6 +9,7 @@ from supremum.argument_checks import flag
 from supremum.keyword_signature import KeywordSignature
 from supremum.nn.layers.recurrent import RNN
 from supremum.nn.layers.recurrent_cells import GRUCell, LSTMCell, RecurrentCell, SimpleRNNCell
+from supremum.typing import PyTree
 
 
 class _KerasRNN(RNN):
@@ -121,10 +122,6 @@ class LSTM(_KerasRNN):
     def __init__(self, units: int, *, unit_forget_bias: bool = True, **options: Any) -> None:
         super().__init__(units, unit_forget_bias=unit_forget_bias, **options)
 
-    def call(self, x: Any, *, initial_state: Any = None, mask: Any = None, sequence_lengths: Any = None) -> Any:
-        """Run the cell over a sequence, as `RNN` does; the two parts of the last state are returned separately."""
-        result = super().call(x, initial_state=initial_state, mask=mask, sequence_lengths=sequence_lengths)
-        if not self.return_state:
-            return result
-        output, (hidden, cell) = result
-        return output, hidden, cell
+    def _with_state(self, output: PyTree, state: PyTree) -> tuple[Any, ...]:
+        """The outputs with `return_state`: the two parts of the last state are separate."""
+        return output, *state

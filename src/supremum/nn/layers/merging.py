@@ -7,7 +7,7 @@ With inexact inputs, all inputs get one inexact dtype; results are computed in a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Unpack
 
 import jax
@@ -30,7 +30,7 @@ from supremum.nn.layer_types import LayerOptions
 class _Merge(Layer):
     """The common base of merging layers, which take a list or tuple of inputs."""
 
-    def call(self, inputs: Any) -> jax.Array:
+    def call(self, inputs: Sequence[jax.Array]) -> jax.Array:
         """Merge the inputs, in the compute dtype; integers and bools keep their dtype if no input is inexact."""
         name = type(self).__name__
         if not isinstance(inputs, (list, tuple)):
@@ -43,7 +43,7 @@ class _Merge(Layer):
     _function: ClassVar[Callable[[Any, Any], Any]]
     _takes_bools: ClassVar[bool] = True
 
-    def merge(self, *inputs: Any) -> jax.Array:
+    def merge(self, *inputs: jax.Array) -> jax.Array:
         """Apply a function of two arrays to one input after the other, and round once."""
         inputs = self.promote(*inputs)
         self.check_shapes(*inputs)
@@ -103,7 +103,7 @@ class Subtract(_Merge):
     _function = staticmethod(jnp.subtract)
     _takes_bools = False
 
-    def merge(self, *inputs: Any) -> jax.Array:
+    def merge(self, *inputs: jax.Array) -> jax.Array:
         """Subtract the inputs."""
         if len(inputs) != 2:
             raise ArgumentError(f"Subtract needs two inputs, got {len(inputs)}; use [x, y]")
@@ -135,7 +135,7 @@ class Average(_Merge):
     Array([1.5], dtype=float32)
     """
 
-    def merge(self, *inputs: Any) -> jax.Array:
+    def merge(self, *inputs: jax.Array) -> jax.Array:
         """Average the inputs."""
         target, wide = promote_and_widen(*inputs, dtype=self.compute_dtype)
         self.check_shapes(*wide)
@@ -155,7 +155,7 @@ class Maximum(_Merge):
 
     _function = staticmethod(jnp.maximum)
 
-    def merge(self, *inputs: Any) -> jax.Array:
+    def merge(self, *inputs: jax.Array) -> jax.Array:
         """Take the maximum of the inputs."""
         for x in inputs:
             refuse_complex("Maximum", x=x)
@@ -178,7 +178,7 @@ class Concatenate(_Merge):
         super().__init__(**options)
         self.axis = axis
 
-    def merge(self, *inputs: Any) -> jax.Array:
+    def merge(self, *inputs: jax.Array) -> jax.Array:
         """Join the inputs."""
         inputs = self.promote(*inputs)
         (place,) = as_axes("axis", (self.axis,), inputs[0].ndim)

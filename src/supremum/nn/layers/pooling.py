@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Unpack
 
 import jax
 
@@ -59,7 +59,7 @@ class MaxPool(_Pool):
     Array([3., 5.], dtype=float32)
     """
 
-    def call(self, x: Any) -> jax.Array:
+    def call(self, x: jax.Array) -> jax.Array:
         """Compute the maxima, in the dtype of the inputs."""
         return functional.max_pool(x, self.window, strides=self.strides, padding=self.padding)
 
@@ -88,7 +88,7 @@ class AvgPool(_Pool):
         super().__init__(window, **options)
         self.count_include_pad = count_include_pad
 
-    def call(self, x: Any) -> jax.Array:
+    def call(self, x: jax.Array) -> jax.Array:
         """Compute the means, in the compute dtype."""
         return functional.avg_pool(
             x,
@@ -111,7 +111,7 @@ class GlobalAveragePool(Layer):
     (2, 3)
     """
 
-    def call(self, x: Any) -> jax.Array:
+    def call(self, x: jax.Array) -> jax.Array:
         """Compute the means, shape (batch, channels), in the compute dtype."""
         return functional.global_average_pool(x, dtype=self.compute_dtype)
 
@@ -127,6 +127,6 @@ class GlobalMaxPool(Layer):
     (2, 3)
     """
 
-    def call(self, x: Any) -> jax.Array:
+    def call(self, x: jax.Array) -> jax.Array:
         """Compute the maxima, shape (batch, channels), in the dtype of the inputs."""
         return functional.global_max_pool(x)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 import jax
+from jax import lax
 
 from supremum.errors import ArgumentError, shown
 from supremum.nn import functional
@@ -19,6 +20,7 @@ from supremum.nn.inputs import InputSpec
 from supremum.nn.layer import Layer
 from supremum.nn.layer_types import LayerOptions
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
+from supremum.typing import PyTree
 
 
 class KernelOptions(LayerOptions, total=False):
@@ -57,7 +59,7 @@ class KernelLayer(Layer):
         bias_regularizer: RegularizerFunction | str | None = None,
         kernel_constraint: ConstraintFunction | str | None = None,
         bias_constraint: ConstraintFunction | str | None = None,
-        precision: Any = None,
+        precision: lax.PrecisionLike = None,
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
@@ -163,7 +165,7 @@ class Dense(ProductLayer):
         self.units: int = positive_int("units", units)
         self.use_bias = use_bias
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: PyTree) -> None:
         """Add kernel and bias."""
         shape = getattr(input_shape, "shape", input_shape)  # for a sparse input this is a structure with a shape
         if not shape:
@@ -171,9 +173,9 @@ class Dense(ProductLayer):
         self.add_kernel_and_bias((shape[-1], self.units), (self.units,) if self.use_bias else None)
         self.input_spec = InputSpec(min_ndim=1, axes={-1: shape[-1]})
 
-    def call(self, x: Any) -> jax.Array:
+    def call(self, x: jax.Array) -> jax.Array:
         """Compute the product, in the compute dtype."""
-        options = {"dtype": self.compute_dtype, "precision": self.precision}
+        options: dict[str, Any] = {"dtype": self.compute_dtype, "precision": self.precision}
         return self.activate(functional.dense(x, *self.kernel_and_bias(), **options))
 
 
@@ -317,5 +319,5 @@ class Einsum(ProductLayer):
 
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the sum of products, in the compute dtype."""
-        options = {"dtype": self.compute_dtype, "precision": self.precision}
+        options: dict[str, Any] = {"dtype": self.compute_dtype, "precision": self.precision}
         return self.activate(functional.einsum(self.equation, x, *self.kernel_and_bias(), **options))

@@ -17,6 +17,7 @@ from supremum.nn.layer import Layer
 from supremum.nn.layers.recurrent_cells import RecurrentCell
 from supremum.nn.losses import in_loop
 from supremum.nn.scopes import current_overlay, has_random_key, next_random_key, overlay, random_key
+from supremum.typing import ArrayLike, PyTree
 
 
 class RNN(Layer):
@@ -78,7 +79,14 @@ class RNN(Layer):
         self.unroll = unroll
         self.input_spec = InputSpec(min_ndim=2)
 
-    def call(self, x: Any, *, initial_state: Any = None, mask: Any = None, sequence_lengths: Any = None) -> Any:
+    def call(
+        self,
+        x: jax.Array,
+        *,
+        initial_state: PyTree = None,
+        mask: ArrayLike | None = None,
+        sequence_lengths: ArrayLike | None = None,
+    ) -> Any:
         """Run the cell over a sequence.
 
         Args:
@@ -123,7 +131,11 @@ class RNN(Layer):
             if self.reverse and not self.keep_order:
                 outputs = jax.tree.map(partial(_flip, sequence_lengths), outputs)
             output = jax.tree.map(partial(jnp.moveaxis, source=0, destination=time_axis), outputs)
-        return (output, state) if self.return_state else output
+        return self._with_state(output, state) if self.return_state else output
+
+    def _with_state(self, output: PyTree, state: PyTree) -> tuple[Any, ...]:
+        """The outputs with `return_state`."""
+        return output, state
 
     def _step(self, x: jax.Array, state: Any, key: Any) -> tuple[Any, Any]:
         """Call the cell; raise if it assigns variables, since their values would belong to a trace that has ended."""

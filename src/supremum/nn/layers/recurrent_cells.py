@@ -28,6 +28,7 @@ from supremum.nn.inputs import InputSpec
 from supremum.nn.layer import Layer
 from supremum.nn.layers.products import KernelLayer
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
+from supremum.typing import DTypeLike
 
 Activation: TypeAlias = Callable[[jax.Array], Any]
 """A function of each value, such as `jax.numpy.tanh`."""
@@ -52,7 +53,7 @@ class RecurrentCell(Layer):
     """
 
     @abstractmethod
-    def initial_state(self, batch_shape: tuple[int, ...], dtype: Any = None) -> Any:
+    def initial_state(self, batch_shape: tuple[int, ...], dtype: DTypeLike | None = None) -> Any:
         """The state before the first step.
 
         Args:
@@ -112,14 +113,15 @@ class _DenseCell(KernelLayer, RecurrentCell):
         )
         self.input_spec = InputSpec(min_ndim=1, axes={-1: input_shape[-1]})
 
-    def initial_state(self, batch_shape: tuple[int, ...], dtype: Any = None) -> Any:
+    def initial_state(self, batch_shape: tuple[int, ...], dtype: DTypeLike | None = None) -> Any:
         """Zeros, shape (*batch_shape, units).
 
         Args:
             batch_shape: the shape of inputs without the last axis.
             dtype: their dtype; None for the compute dtype, or float32 if there is none.
         """
-        return jnp.zeros((*batch_shape, self.units), dtype or self.compute_dtype or "float32")
+        stored: Any = dtype or self.compute_dtype or "float32"
+        return jnp.zeros((*batch_shape, self.units), stored)
 
     def _initializer_of_bias(self) -> Initializer:
         return GateInitializer(self.bias_initializer, self._gates)
@@ -253,7 +255,7 @@ class LSTMCell(_GatedCell):
     def _initializer_of_bias(self) -> Initializer:
         return ForgetBiasInitializer(self.bias_initializer) if self.unit_forget_bias else super()._initializer_of_bias()
 
-    def initial_state(self, batch_shape: tuple[int, ...], dtype: Any = None) -> Any:
+    def initial_state(self, batch_shape: tuple[int, ...], dtype: DTypeLike | None = None) -> Any:
         """Zeros for hidden and cell state, each of shape (*batch_shape, units).
 
         Args:

@@ -23,6 +23,7 @@ from supremum.nn.weights.mismatches import fitting_names, mismatch, name_problem
 from supremum.nn.weights.pieces import Array, Piece, Place
 from supremum.nn.weights.plans import Plan, plan_for, plan_of
 from supremum.nn.weights.trees import name_of, place_of, read_tree, write_tree
+from supremum.typing import PyTree
 
 # The value of a counter, which no variable holds.
 _COUNTER = np.zeros((), "int64")
@@ -30,7 +31,7 @@ _COUNTER = np.zeros((), "int64")
 
 def load_variables(
     layer: Layer,
-    values: Any,
+    values: PyTree,
     source: str | None = None,
     *,
     names: Mapping[str, str] | None = None,

@@ -63,7 +63,7 @@ def name_of(place: Place, library: str) -> str:
     return ".".join((*outer, last))
 
 
-def read_tree(values: Any, library: str) -> dict[Place, Array]:
+def read_tree(values: object, library: str) -> dict[Place, Array]:
     """Read the arrays of another library.
 
     Args:
