@@ -20,6 +20,7 @@ from supremum.training.losses import replace_left_out
 from supremum.training.metrics import Metric
 from supremum.training.step import BatchLoss, initial_means, loss_of_batch, results_of_means, update_means
 from supremum.training.step_execution import Execution, KeptCarry
+from supremum.typing import PyTree, SupportsArray
 
 
 class Evaluator:
@@ -156,8 +157,8 @@ class Evaluator:
         # Every process needs all outputs.
         return key_data, outputs if self.distribution is None else self.distribution.replicate(outputs)
 
-    def fetch(self, means: Any) -> dict[str, float]:
-        """Fetch the loss and the metrics from the states in `gathered`, by name."""
+    def fetch(self, means: PyTree) -> dict[str, float]:
+        """Fetch the loss and the metrics by name from their states."""
         results = jax.device_get(self._results(means))
         return dict(zip(("loss", *self.metrics), map(float, results), strict=True))
 
@@ -175,5 +176,5 @@ def _split_key(data: jax.Array) -> tuple[jax.Array, jax.Array]:
     return jax.random.key_data(after), key
 
 
-def _spec(leaf: Any) -> jax.ShapeDtypeStruct:
+def _spec(leaf: SupportsArray) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)

@@ -10,6 +10,7 @@ import jax
 
 from supremum.argument_checks import chosen, function, instance, whole_number
 from supremum.errors import listed, shown
+from supremum.formats import Format
 from supremum.mixed_precision import all_finite
 from supremum.nn import split_variables
 from supremum.nn.functional import MOST, positive_int
@@ -17,6 +18,7 @@ from supremum.numerics import FORMATS, Measured, Measurements, NonfiniteOrigins,
 from supremum.optimizers import LossScaleOptimizer, Optimizer, optimizers_within
 from supremum.training.callbacks.callback import Callback
 from supremum.training.warnings import TrainingWarning
+from supremum.typing import DTypeLike
 from supremum.user_frame import warn_user
 
 
@@ -79,7 +81,7 @@ class NumericsMonitor(Callback):
     def __init__(
         self,
         every: int = 100,
-        formats: Iterable[Any] = FORMATS,
+        formats: Iterable[DTypeLike] = FORMATS,
         *,
         on_log: Callable[[dict[str, float]], Any] | None = None,
         on_nonfinite: str = "ignore",
@@ -93,7 +95,7 @@ class NumericsMonitor(Callback):
         self.origins: NonfiniteOrigins | None = None
 
     @property
-    def formats(self) -> tuple[Any, ...]:
+    def formats(self) -> tuple[Format, ...]:
         """The formats to answer for, as rows of `supremum.formats`."""
         return self._formats
 
