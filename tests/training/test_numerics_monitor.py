@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import Mesh
 
 from numerics.reference import counts_of
 from slowly import mostly_slow, slow
@@ -26,16 +25,13 @@ from supremum.training import (
     SparseCategoricalCrossentropy,
 )
 from training.blobs import blobs, equal, network, values
+from training.many_devices import devices
 
 LOSS = SparseCategoricalCrossentropy(from_logits=True)
 X, Y = blobs(96)
 FORMATS = "float16", "bfloat16", "float8_e4m3fn"
 ROWS = [as_format(name) for name in FORMATS]
 POLICIES = ["float32", "mixed_float16", "mixed_bfloat16", "float16", "bfloat16"]
-
-
-def devices(count):
-    return Mesh(np.asarray(jax.devices()[:count]), ("data",))
 
 
 def fitted(model, monitor=None, *, x=X, y=Y, batch_size=16, epochs=1, **options):
@@ -143,8 +139,7 @@ def test_training_has_the_same_bits_with_and_without_a_monitor(kind, policy):
 def test_counts_on_several_devices_are_those_of_the_mean_gradient(kind, policy):
     def record(distribution):
         monitor = NumericsMonitor()
-        model = Sequential([nn.Dense(16), nn.ReLU(), nn.Dense(3)], dtype=policy)
-        fitted(model, monitor, batch_size=32, distribution=distribution)
+        fitted(Sequential([nn.Dense(3)], dtype=policy), monitor, batch_size=32, distribution=distribution)
         return monitor.history.records[0]
 
     one, several = record(None), record(DISTRIBUTIONS[kind]())
