@@ -240,7 +240,7 @@ class TestStepsPerExecution:
             trained.append(values(model))
         assert equal(*trained)
 
-    @pytest.mark.parametrize(("steps", "ends"), [(1, range(1, 8)), (3, (3, 6, 7))])
+    @pytest.mark.parametrize(("steps", "ends"), [(1, range(1, 8)), (3, (3, 6, 7)), (7, [7])])
     def test_callbacks_get_the_last_step_of_each_dispatch(self, steps, ends, monkeypatch):
         """The progress bar is one of them."""
         seen = []

@@ -320,16 +320,6 @@ class Model(nn.Network):
         with pass_progress("predict", self, verbose, callbacks, data.steps) as called:
             return self._evaluator.predict(data, called)
 
-    @overload
-    def train_on_batch(
-        self, x: PyTree, y: PyTree = None, *, sample_weight: ArrayLike | None = None, return_dict: Literal[True]
-    ) -> dict[str, float]: ...
-
-    @overload
-    def train_on_batch(
-        self, x: PyTree, y: PyTree = None, *, sample_weight: ArrayLike | None = None, return_dict: Literal[False] = ...
-    ) -> float | list[float]: ...
-
     def train_on_batch(
         self, x: PyTree, y: PyTree = None, *, sample_weight: ArrayLike | None = None, return_dict: bool = False
     ) -> float | list[float] | dict[str, float]:
@@ -349,16 +339,6 @@ class Model(nn.Network):
         with trainer.exclusive("train_on_batch"):
             numbers = trainer.train_on_batch(as_one_batch(x, y, sample_weight))
         return numbers if flag("return_dict", return_dict) else trainer.evaluator.as_list(numbers)
-
-    @overload
-    def test_on_batch(
-        self, x: PyTree, y: PyTree = None, *, sample_weight: ArrayLike | None = None, return_dict: Literal[True]
-    ) -> dict[str, float]: ...
-
-    @overload
-    def test_on_batch(
-        self, x: PyTree, y: PyTree = None, *, sample_weight: ArrayLike | None = None, return_dict: Literal[False] = ...
-    ) -> float | list[float]: ...
 
     def test_on_batch(
         self, x: PyTree, y: PyTree = None, *, sample_weight: ArrayLike | None = None, return_dict: bool = False

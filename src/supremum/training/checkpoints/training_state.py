@@ -153,11 +153,11 @@ def load_resumable(
 
 def specs(tree: PyTree) -> Any:
     """Return the shape, dtype and sharding of each array that is committed to devices, and None for the others."""
-    return jax.tree.map(_spec_if_committed, tree)
 
+    def spec(value: jax.Array) -> jax.ShapeDtypeStruct | None:
+        return jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=value.sharding) if value.committed else None
 
-def _spec_if_committed(value: jax.Array) -> jax.ShapeDtypeStruct | None:
-    return jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=value.sharding) if value.committed else None
+    return jax.tree.map(spec, tree)
 
 
 def named_arrays(model: Mapping[str, Any], optimizer: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any, Final, TypedDict
 
 import jax
@@ -26,8 +25,12 @@ from supremum.nn.functional import check_held
 from supremum.training.data import Batch, as_inputs, as_weights
 from supremum.typing import ArrayLike, DTypeLike, PyTree
 
-# Part of JAX's cache key: a loss that a user jitted is traced again inside a replica.
-_axis: Any = jax.make_user_context(default_value=None)
+replicas: Any = jax.make_user_context(default_value=None)
+"""A context in which losses are reduced as losses of one replica's part of a batch.
+
+Its value is the mesh axis of the replicas, or a tuple of several. The mean of the reduced losses over the replicas is
+the loss of the whole batch. It is part of JAX's cache key: a loss that a user jitted is traced again inside a replica.
+"""
 
 REDUCTIONS: Final[dict[str | None, str | None]] = {
     "mean": "mean",
@@ -230,17 +233,6 @@ def apply_weights(values: jax.Array, weights: jax.Array) -> jax.Array:
     return jnp.where(spread == 0, jnp.zeros_like(values), values * spread)
 
 
-def replicas(axis_name: str | tuple[str, ...]) -> AbstractContextManager[None]:
-    """Return a context in which losses are reduced as losses of one replica's part of a batch.
-
-    The mean of the reduced losses over the replicas is the loss of the whole batch.
-
-    Args:
-        axis_name: the mesh axis of the replicas, or a tuple of several.
-    """
-    return _axis(axis_name)
-
-
 def reduce_losses(values: jax.Array, reduction: str | None, counts: jax.Array | None = None) -> jax.Array:
     """Reduce losses to their mean or sum, in their dtype.
 
@@ -254,7 +246,7 @@ def reduce_losses(values: jax.Array, reduction: str | None, counts: jax.Array | 
     """
     if reduction is None:
         return values
-    axis = _axis.value
+    axis = replicas.value
     if reduction == "sum":
         total = jnp.sum(values)
         return total if axis is None else total * jax.lax.axis_size(axis)
