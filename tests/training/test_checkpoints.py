@@ -16,11 +16,6 @@ from supremum.training.checkpoints import Checkpoint, CheckpointError, MissingCh
 from training.bits import assert_same, same
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "state.safetensors"
-
-
 def test_every_part_is_restored_under_its_name(path):
     checkpoint = Checkpoint(
         model={"rng": np.float32(1), "model/x": np.arange(3), "": np.ones(1), "optimizer/x": np.ones(2)},
@@ -95,7 +90,7 @@ def test_non_json_policy_or_extra_raises_and_optimizer_config_is_dropped(path):
 
 def test_file_without_a_training_state_raises(path):
     save_arrays(path, {"w": np.ones(1)})
-    with pytest.raises(CheckpointError, match=r"does not hold a training state; use load_weights\(layer, '.*state"):
+    with pytest.raises(CheckpointError, match=r"does not hold a training state; use load_weights\(layer, '.*arrays"):
         Checkpoint.load(path)
     with pytest.raises(MissingCheckpointError):
         Checkpoint.load(path.with_name("other"))

@@ -20,11 +20,6 @@ from supremum.training.checkpoints import CheckpointError, MissingCheckpointErro
 from training.bits import assert_same
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "arrays.safetensors"
-
-
 @functools.cache
 def small_file():
     """Return the bytes of a small file, and the arrays in it."""
