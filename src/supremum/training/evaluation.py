@@ -138,10 +138,9 @@ class Evaluator:
         return _key_of_pass(np.uint32(self.seed % 2**32), np.uint32(self._passes))
 
     def _values(self) -> dict[str, jax.Array]:
-        trainable, other = split_variables(self.model)
         if self.distribution is not None:
-            self.distribution.check_layout({path: each.shape for path, each in self.model.variables.items()})
-            trainable, other = self.distribution.place(trainable), self.distribution.place(other, whole=True)
+            return self.distribution.place_variables(self.model)
+        trainable, other = split_variables(self.model)
         return trainable | other
 
     def _evaluate_batch(self, carry: Any, values: dict[str, jax.Array], batch: Batch) -> tuple[Any, None]:

@@ -23,6 +23,7 @@ from supremum.argument_checks import chosen, iterable
 from supremum.errors import ArgumentError, OperandError, listed, shown
 from supremum.formats import DType, as_format
 from supremum.mixed_precision import keep_64_bits, replica_sum, widen
+from supremum.nn import Layer, split_variables
 from supremum.optimizers import across
 from supremum.training.data import Batch, Rows
 from supremum.training.distributed.layout import Layout, key_of, without_trailing_none
@@ -159,6 +160,19 @@ class DataParallel:
             return _from_host(target, np.asarray(leaf))
 
         return jax.tree.map(put, tree, self.specs(tree, whole=whole))
+
+    def place_variables(self, model: Layer) -> dict[str, jax.Array]:
+        """Return the values of a model's variables by path, on their devices.
+
+        Args:
+            model: the model.
+
+        Raises:
+            ArgumentError: if the layout does not fit the variables; a `ValueError`.
+        """
+        self.check_layout({path: variable.shape for path, variable in model.variables.items()})
+        trainable, other = split_variables(model)
+        return self.place(trainable) | self.place(other, whole=True)
 
     def constrain(self, tree: PyTree, *, whole: bool = False) -> Any:
         """Constrain traced arrays to the placement that `place` gives them.
