@@ -18,6 +18,7 @@ from supremum.training import (
     train_step,
 )
 from supremum.training.step import place_state
+from training.blobs import values
 
 EXAMPLES, FEATURES, CLASSES = 72, 16, 4
 LOSS = SparseCategoricalCrossentropy(from_logits=True)
@@ -77,11 +78,6 @@ def lowered(policy, distribution, optimizer=None):
     step = train_step(model, LOSS, optimizer, distribution=distribution)
     state = place_state(distribution, init_state(model, optimizer))
     return jax.jit(step).lower(state, distribution.batch(Batch(X[:32], Y[:32])))
-
-
-def values(model):
-    assert model.variables
-    return {path: np.asarray(variable.value) for path, variable in model.variables.items()}
 
 
 def shard_shapes(tree):

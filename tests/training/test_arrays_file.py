@@ -25,11 +25,6 @@ from training.bits import any_bits, assert_same, file_names, same
 IMPLEMENTATIONS = ("threefry2x32", "rbg", "unsafe_rbg")
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "arrays.safetensors"
-
-
 # Round trips
 
 

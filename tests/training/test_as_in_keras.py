@@ -9,7 +9,7 @@ from supremum.errors import ArgumentError
 from supremum.mixed_precision import global_policy, set_floatx, set_global_policy, use_policy
 from supremum.nn import BatchNorm, Dense, Dropout, Input
 from supremum.training import Callback, Model, Sequential
-from training.blobs import values
+from training.blobs import equal, values
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(16, 4)).astype("float32")
@@ -98,7 +98,6 @@ class Weighted(Model):
 def test_fit_minimizes_an_overridden_compute_loss():
     model = Weighted()
     model.compile("sgd")
-    expected = None
     model(X)
     expected = float(np.mean((Y - np.asarray(model(X))) ** 2 * np.abs(X[:, :1])) * 3)
     assert model.evaluate(X, Y, batch_size=16, verbose=0, return_dict=True)["loss"] == pytest.approx(expected, rel=1e-5)
@@ -181,9 +180,7 @@ for each in dir(Callback):
 def test_callback_methods_are_called_in_order():
     recorder, model = Recorder(), Sequential([Dense(1)])
     model.compile("sgd", loss="mse", metrics=["mae"])
-    model.fit(
-        X, Y, batch_size=8, epochs=2, validation_data=(X, Y), validation_batch_size=16, callbacks=recorder, verbose=0
-    )
+    model.fit(X, Y, batch_size=8, epochs=2, validation_data=(X[:8], Y[:8]), callbacks=recorder, verbose=0)
     names = [name for name, *_ in recorder.calls]
     epoch = [
         "on_epoch_begin", "on_train_batch_begin", "on_train_batch_end", "on_train_batch_begin", "on_train_batch_end",
@@ -218,8 +215,7 @@ def test_build_creates_weights():
         assert all(each.is_initialized for each in model.variables.values())
         other = type(model)([Dense(3), Dense(1)]) if isinstance(model, Sequential) else Weighted()
         other(X)
-        for path, value in values(model).items():
-            np.testing.assert_array_equal(value, values(other)[path])
+        assert equal(values(model), values(other))
     inputs = Input((4,))
     functional = Model(inputs, Dense(1)(inputs))
     functional.build()
@@ -256,11 +252,6 @@ def test_predict_draws_new_masks_for_dropout_called_with_training_true():
     one, other = (model.predict(X, batch_size=4, verbose=0) for _ in range(2))
     assert np.any(one != other)
     assert len({tuple(np.flatnonzero(one[start : start + 4] == 0)) for start in (0, 4, 8, 12)}) > 1
-    model.compile("sgd", loss="mse")
-    with_layers = Sequential([Dense(4), Dropout(0.5)])
-    with_layers.compile("sgd", loss="mse")
-    np.testing.assert_array_equal(with_layers.predict(X, verbose=0), with_layers.predict(X, verbose=0))
-    assert model.evaluate(X, X, verbose=0) > 0
 
 
 @pytest.mark.slow
@@ -275,8 +266,7 @@ def test_evaluate_and_predict_do_not_change_later_training():
             model.predict(X, verbose=0)
         model.fit(X, Y, epochs=1, verbose=0)
         found.append(values(model))
-    for path, value in found[0].items():
-        np.testing.assert_array_equal(value, found[1][path])
+    assert equal(*found)
 
 
 # policies and scales
@@ -285,11 +275,8 @@ def test_evaluate_and_predict_do_not_change_later_training():
 @pytest.mark.parametrize("policy", ["float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"])
 def test_global_policy_too_narrow_for_training_raises(policy):
     before = global_policy()
-    with pytest.raises(ArgumentError, match="must compute in bfloat16, float16, float32 or float64"):
-        set_global_policy(policy)
-    with pytest.raises(ArgumentError, match="must compute in bfloat16, float16, float32 or float64"):
-        use_policy(policy)
-    with pytest.raises(ArgumentError, match="floatx must be bfloat16, float16, float32 or float64"):
-        set_floatx(policy)
+    for put in (set_global_policy, use_policy, set_floatx):
+        with pytest.raises(ArgumentError, match=r"must (compute in|be) bfloat16, float16, float32 or float64"):
+            put(policy)
     assert global_policy() is before
     assert Dense(1, dtype=policy).compute_dtype == policy

@@ -7,6 +7,7 @@ import pytest
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from slowly import slow
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.mixed_precision import DynamicLossScale
@@ -38,28 +39,39 @@ ALL_KINDS = {
 }
 
 
+NARROW = {"mixed_float16": 2e-3, "mixed_bfloat16": 2e-2}
+WHOLE_BATCH = {
+    "sum": {"loss": MeanSquaredError(reduction="sum"), "rate": 1e-3},
+    "weights": {"sample_weight": many_devices.WEIGHTS},
+    "ignored labels": {"loss": SparseCategoricalCrossentropy(from_logits=True, ignore_class=3), "y": Y},
+    "regularised": {"kernel_regularizer": "l2", "activity_regularizer": "l2"},
+    "batches": {"size": 24},
+    "three at once": {"steps": 3},
+}
+
+
 class TestMatchesOneDevice:
     @pytest.mark.one_in(len(ALL_KINDS))
-    @pytest.mark.parametrize("kind", ALL_KINDS)
-    def test_float32_training_matches_up_to_the_order_of_sums(self, kind):
+    @pytest.mark.parametrize(
+        ("kind", "policy", "within"),
+        [
+            *((kind, "float32", 4e-6) for kind in ALL_KINDS),
+            *(
+                slow(kind, policy, within)
+                for policy, within in NARROW.items()
+                for kind in [*KINDS, "data parallel on 1", "fully sharded on 1"]
+            ),
+        ],
+    )
+    def test_training_matches_up_to_the_rounding_of_its_dtypes(self, kind, policy, within):
         """72 examples in batches of 32, 32 and 8: the smaller last batch is split too."""
-        model = trained(ALL_KINDS[kind]())
-        expected, losses, history = baseline()
-        close(values(model), expected, 0 if kind.endswith(" 1") else 4e-6)
-        np.testing.assert_allclose(model.history.loss, losses, rtol=2e-6)
-        for name, numbers in history.items():
-            np.testing.assert_allclose(model.history.history[name], numbers, rtol=2e-6, err_msg=name)
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize(("policy", "within"), [("mixed_float16", 2e-3), ("mixed_bfloat16", 2e-2)])
-    @pytest.mark.parametrize("kind", [*KINDS, "data parallel on 1", "fully sharded on 1"])
-    def test_narrow_policies_match_within_the_rounding_of_their_dtypes(self, kind, policy, within):
         model = trained((KINDS | ALL_KINDS)[kind](), policy)
         expected, losses, history = baseline(policy)
-        within = 0 if kind.endswith(" 1") else within
-        close(values(model), expected, within)
-        np.testing.assert_allclose(model.history.loss, losses, rtol=within)
+        close(values(model), expected, 0 if kind.endswith(" 1") else within)
+        np.testing.assert_allclose(model.history.loss, losses, rtol=0 if kind.endswith(" 1") else within)
         assert model.history.history.get("loss_scale") == history.get("loss_scale")
+        if policy == "float32":
+            np.testing.assert_allclose(model.history.history["accuracy"], history["accuracy"], rtol=2e-6)
 
     @pytest.mark.slow
     @pytest.mark.parametrize(
@@ -79,27 +91,20 @@ class TestMatchesOneDevice:
             np.testing.assert_allclose(losses, results[0][2], rtol=2e-6)
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("case", ["sum", "weights", "ignored labels", "regularised", "batches", "three at once"])
+    @pytest.mark.parametrize("case", WHOLE_BATCH)
     def test_losses_are_computed_over_the_whole_batch(self, case):
-        loss, rate, fit, steps, x, y = "mse", 0.1, {}, 1, X, X[:, :CLASSES]
-        if case == "sum":
-            loss, rate = MeanSquaredError(reduction="sum"), 1e-3
-        elif case == "weights":
-            fit = {"sample_weight": many_devices.WEIGHTS}
-        elif case == "ignored labels":
-            loss, y = SparseCategoricalCrossentropy(from_logits=True, ignore_class=3), Y
-        elif case == "three at once":
-            steps = 3
-        data = [(x[i : i + 24], y[i : i + 24]) for i in range(0, len(x), 24)] if case == "batches" else None
         results = []
         for distribution in (None, DataParallel(devices(8))):
-            regularizer = {"kernel_regularizer": "l2", "activity_regularizer": "l2"} if case == "regularised" else {}
-            model = Sequential([nn.Dense(32, **regularizer), nn.ReLU(), nn.Dense(CLASSES)])
+            options = {"loss": "mse", "rate": 0.1, "y": X[:, :CLASSES], "steps": 1, **WHOLE_BATCH[case]}
+            loss, rate, y, steps = (options.pop(name) for name in ("loss", "rate", "y", "steps"))
+            data = {"x": X, "y": y, "batch_size": 24, "shuffle": False}
+            if size := options.pop("size", None):
+                data = {"x": [(X[i : i + size], y[i : i + size]) for i in range(0, len(X), size)]}
+            if case == "weights":
+                data |= {"sample_weight": options.pop("sample_weight")}
+            model = Sequential([nn.Dense(32, **options), nn.ReLU(), nn.Dense(CLASSES)])
             model.compile(SGD(rate), loss, distribution=distribution, steps_per_execution=steps)
-            if data is None:
-                model.fit(x, y, batch_size=24, epochs=2, verbose=0, shuffle=False, **fit)
-            else:
-                model.fit(data, epochs=2, verbose=0)
+            model.fit(**data, epochs=2, verbose=0)
             results.append((values(model), model.history.loss))
         close(results[1][0], results[0][0], 4e-6)
         np.testing.assert_allclose(results[1][1], results[0][1], rtol=3e-6)

@@ -14,7 +14,7 @@ from supremum.mixed_precision.all_reduce import as_reduce_dtype
 
 # float32 would round all of X to 1.
 X = 1 + 1e-12 * np.arange(32.0).reshape(16, 2)
-Y = (X - 1).sum(1, keepdims=True)
+OUTPUTS, Y = X.sum(1, keepdims=True), (X - 1).sum(1, keepdims=True)
 
 
 @pytest.fixture(autouse=True)
@@ -43,11 +43,6 @@ def _kernel(model):
     return np.asarray(kernel.read_stored())
 
 
-def _expected_outputs(x):
-    """Return the outputs of the layer, computed by NumPy in float64."""
-    return x.sum(1, keepdims=True)
-
-
 def test_layers_keep_64_bits_of_numpy_and_jax_inputs():
     for dtype in ("float64", "infer"):
         layer = nn.Dense(
@@ -57,7 +52,7 @@ def test_layers_keep_64_bits_of_numpy_and_jax_inputs():
         for inputs in (X, jnp.asarray(X, X.dtype)):
             out = layer(inputs)
             assert out.dtype == "float64"
-            np.testing.assert_array_equal(np.asarray(out), _expected_outputs(X))
+            np.testing.assert_array_equal(np.asarray(out), OUTPUTS)
     assert as_reduce_dtype("float64") == "float64"
     narrow = nn.Dense(1, dtype="float32")
     nn.initialize(narrow, jnp.ones((1, 2)), seed=0)
@@ -80,7 +75,7 @@ def test_fit_keeps_64_bits(how, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert model.predict(X, verbose=0).dtype == "float64"
-        np.testing.assert_allclose(model.predict(X, verbose=0), _expected_outputs(X), rtol=1e-15)
+        np.testing.assert_allclose(model.predict(X, verbose=0), OUTPUTS, rtol=1e-15)
         data = ([(X, Y)],) if how == "iterable" else (X, Y)
         model.fit(*data, epochs=2, verbose=0, **({} if how == "iterable" else {"batch_size": 16, "shuffle": False}))
     kernel, velocity = np.ones((2, 1)), 0

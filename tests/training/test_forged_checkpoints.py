@@ -115,11 +115,6 @@ RECORDS = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "a.safetensors"
-
-
 @pytest.mark.parametrize("change", RECORDS.values(), ids=RECORDS)
 def test_an_invalid_record_raises(path, change):
     save_arrays(path, {"a": np.ones(2, "float32")})

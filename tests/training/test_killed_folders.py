@@ -148,13 +148,6 @@ def look(last):
         return -2
     return found.step if np.array_equal(found.optimizer["mu"], noise * step) else -3
 
-def look_for_ever():
-    last = 0
-    while os.read(asked, 1):
-        last = look(last)
-        os.write(answer, b"%d;" % last)
-    return 0
-
 def forked(work):
     child = os.fork()
     if not child:
@@ -165,22 +158,18 @@ def forked(work):
     return child
 
 started, ready = os.pipe()
-(asked, ask), (answered, answer) = os.pipe(), os.pipe()
+answered, answer = os.pipe()
 last, torn = 0, 0
-looking = forked(look_for_ever)
 for kill in range(kills):
     child = forked(lambda: write_for_ever(last))
     time.sleep(random.uniform(0, 4) * float(os.read(started, 20)))  # however slow the machine is just now
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     torn += any(each.name != "state" for each in around.iterdir())
-    os.write(ask, b"?")
-    last = int(os.read(answered, 100).rstrip(b";"))
+    os.waitpid(forked(lambda: os.write(answer, b"%d" % look(last))), 0)
+    last = int(os.read(answered, 100))
     if last < 0:
-        break
-os.kill(looking, signal.SIGKILL)
-if last < 0:
-    sys.exit(f"after kill {kill}: {last}")
+        sys.exit(f"after kill {kill}: {last}")
 print(json.dumps({"last": last, "torn": torn}))
 """
 

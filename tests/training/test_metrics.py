@@ -152,32 +152,30 @@ def test_metric_states_can_be_donated():
     assert float(metric.result(state)) == np.float32((SCORES[0].argmax(-1) == CLASSES[0]).mean())
 
 
-def test_nan_outputs_count_as_wrong():
-    nan = jnp.full((4, 3), jnp.nan)
-    for metric in (training.Accuracy(), training.TopKCategoricalAccuracy(3), training.SparseCategoricalAccuracy()):
-        metric.update_state(jnp.zeros(4, "int32"), nan)
-        assert float(metric.result()) == 0
-    binary = training.BinaryAccuracy()
-    binary.update_state(jnp.zeros((4, 3)), nan)
-    assert float(binary.result()) == 0
+NANS, ZEROS = jnp.full((4, 3), jnp.nan), jnp.zeros(4, "int32")
+NEIGHBOURS = jax.nn.one_hot(jnp.asarray([257, 256]), 300, dtype="bfloat16")  # bfloat16 cannot represent 257
+COLUMN, PAIRS = np.array([[1], [0]]), np.array([[0.2, 0.8], [0.1, 0.9]])
+SPARSE, TOP = training.SparseCategoricalAccuracy, training.TopKCategoricalAccuracy
 
 
-def test_neighbouring_classes_stay_distinct_in_bfloat16():
-    """Labels are not cast to the dtype of the outputs: bfloat16 cannot represent 257."""
-    outputs = jax.nn.one_hot(jnp.asarray([257, 256]), 300, dtype="bfloat16")
-    for metric in (training.Accuracy(), training.SparseCategoricalAccuracy()):
-        metric.update_state(jnp.asarray([256, 257]), outputs)
-        assert float(metric.result()) == 0
-    top = training.TopKCategoricalAccuracy(1)
-    top.update_state(jnp.asarray([257, -1]), outputs)
-    assert float(top.result()) == 0.5
-
-
-def test_a_threshold_is_not_rounded_to_the_dtype_of_the_outputs():
-    metric = training.BinaryAccuracy(threshold=0.49999)
-    metric.update_state([1.0], jnp.asarray([0.5], "float16"))
-    metric.update_state([1], jnp.asarray([0.5], "bfloat16"))
-    assert float(metric.result()) == 1
+@pytest.mark.parametrize(
+    ("metric", "y_true", "y_pred", "expected"),
+    [
+        # a NaN is wrong
+        *((metric, ZEROS, NANS, 0) for metric in (training.Accuracy(), TOP(3), SPARSE())),
+        (training.BinaryAccuracy(), jnp.zeros((4, 3)), NANS, 0),
+        # labels are not cast to the dtype of the outputs, nor is a threshold
+        *((metric, jnp.asarray([256, 257]), NEIGHBOURS, 0) for metric in (training.Accuracy(), SPARSE())),
+        (TOP(1), jnp.asarray([257, -1]), NEIGHBOURS, 0.5),
+        (training.BinaryAccuracy(0.49999), [1.0], jnp.asarray([0.5], "float16"), 1),
+        (training.BinaryAccuracy(0.49999), [1], jnp.asarray([0.5], "bfloat16"), 1),
+        # class numbers may have a last axis of length 1
+        *((metric, COLUMN, PAIRS, 0.5) for metric in (training.Accuracy(), SPARSE(), TOP(1))),
+    ],
+)
+def test_outputs_are_compared_exactly(metric, y_true, y_pred, expected):
+    metric.update_state(y_true, y_pred)
+    assert float(metric.result()) == expected
 
 
 def test_a_scalar_metric_function_counts_for_the_whole_batch():
@@ -209,14 +207,6 @@ def test_labels_and_outputs_may_differ_by_a_last_axis_of_length_1(metric):
     assert found == [found[0]] * 4
     with pytest.raises(ArgumentError, match="same shape"):
         metric.update_state(np.zeros(3), np.zeros((3, 3)))
-
-
-@pytest.mark.parametrize(
-    "metric", [training.Accuracy(), training.SparseCategoricalAccuracy(), training.TopKCategoricalAccuracy(1)]
-)
-def test_class_numbers_may_have_a_last_axis_of_length_1(metric):
-    metric.update_state(np.array([[1], [0]]), np.array([[0.2, 0.8], [0.1, 0.9]]))
-    assert float(metric.result()) == 0.5
 
 
 def test_as_metric_accepts_metrics_and_names():

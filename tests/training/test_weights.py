@@ -44,11 +44,6 @@ def same(a, b):
     return list(a) == list(b) and equal(a, b) and all(a[path].dtype == b[path].dtype for path in a)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "weights.safetensors"
-
-
 def rewrite(path, change):
     """Rewrite a file with changed arrays."""
     arrays, metadata = load_arrays(path)

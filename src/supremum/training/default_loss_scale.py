@@ -79,7 +79,7 @@ class SkippedSteps:
         self._floor = np.float32(0 if scaled is None else scaled.loss_scale.settings.bounds[0])
         self._length = 0
 
-    def add(self, rows: Any) -> None:
+    def add(self, rows: np.ndarray[Any, Any]) -> None:
         """Check more steps.
 
         Args:

@@ -15,6 +15,7 @@ from supremum.bounded_cache import Bounded
 from supremum.errors import UnsupportedJaxError
 from supremum.jaxprs import walk
 from supremum.nn import copy_tree
+from supremum.typing import PyTree
 
 
 class DonatedCarry:
@@ -47,7 +48,7 @@ class DonatedCarry:
         self._last: tuple[dict[int, list[Any]], Hashable] = {}, None
         self._begun: Any = None  # the function of a call on a copy that has not returned
 
-    def step(self, run: Callable[..., tuple[Any, ...]], *args: Any) -> tuple[Any, ...]:
+    def step(self, run: Callable[..., tuple[Any, ...]], *args: object) -> tuple[Any, ...]:
         """Run a step, and keep the next values, as `KeptCarry.step` does.
 
         Args:
@@ -110,7 +111,7 @@ class DonatedCarry:
             signature = self._signature_of(carry)
         return carry, signature
 
-    def plain(self, tree: Any) -> dict[int, list[Any]]:
+    def plain(self, tree: PyTree) -> dict[int, list[Any]]:
         """Convert a tree to its leaves under the number of its structure, for which jit traces again if it changes."""
         leaves, structure = jax.tree.flatten(tree)
         if structure not in self._structures:

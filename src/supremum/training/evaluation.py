@@ -20,6 +20,7 @@ from supremum.training.losses import replace_left_out
 from supremum.training.metrics import Metric
 from supremum.training.step import BatchLoss, initial_means, loss_of_batch, results_of_means, update_means
 from supremum.training.step_execution import Execution, KeptCarry
+from supremum.typing import PyTree, SupportsArray
 
 
 class Evaluator:
@@ -137,10 +138,9 @@ class Evaluator:
         return _key_of_pass(np.uint32(self.seed % 2**32), np.uint32(self._passes))
 
     def _values(self) -> dict[str, jax.Array]:
-        trainable, other = split_variables(self.model)
         if self.distribution is not None:
-            self.distribution.check_layout({path: each.shape for path, each in self.model.variables.items()})
-            trainable, other = self.distribution.place(trainable), self.distribution.place(other, whole=True)
+            return self.distribution.place_variables(self.model)
+        trainable, other = split_variables(self.model)
         return trainable | other
 
     def _evaluate_batch(self, carry: Any, values: dict[str, jax.Array], batch: Batch) -> tuple[Any, None]:
@@ -156,8 +156,8 @@ class Evaluator:
         # Every process needs all outputs.
         return key_data, outputs if self.distribution is None else self.distribution.replicate(outputs)
 
-    def fetch(self, means: Any) -> dict[str, float]:
-        """Fetch the loss and the metrics from the states in `gathered`, by name."""
+    def fetch(self, means: PyTree) -> dict[str, float]:
+        """Fetch the loss and the metrics by name from their states."""
         results = jax.device_get(self._results(means))
         return dict(zip(("loss", *self.metrics), map(float, results), strict=True))
 
@@ -175,5 +175,5 @@ def _split_key(data: jax.Array) -> tuple[jax.Array, jax.Array]:
     return jax.random.key_data(after), key
 
 
-def _spec(leaf: Any) -> jax.ShapeDtypeStruct:
+def _spec(leaf: SupportsArray) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)

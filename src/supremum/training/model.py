@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 import jax
+import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
 from supremum import nn
 from supremum.argument_checks import flag, instance, whole_number
@@ -19,19 +20,20 @@ from supremum.training.checkpoints import LoadReport, load_weights, save_weights
 from supremum.training.data import Batch, as_data, as_fit_data, as_one_batch
 from supremum.training.distributed import DataParallel
 from supremum.training.evaluation import Evaluator
-from supremum.training.losses import CompiledLoss, record_terms
-from supremum.training.metrics import compile_metrics
+from supremum.training.losses import CompiledLoss, Loss, record_terms
+from supremum.training.metrics import Metric, compile_metrics
 from supremum.training.trainer import Trainer, TrainingRun
+from supremum.typing import ArrayLike, PyTree
 
 
 class EvaluateOptions(TypedDict, total=False):
     """The options of `Model.evaluate`, documented there."""
 
     batch_size: int | None
-    sample_weight: Any
+    sample_weight: ArrayLike | None
     steps: int | None
-    verbose: Any
-    callbacks: Any
+    verbose: str | int
+    callbacks: Callback | Callable[..., Any] | Sequence[Any]
 
 
 class Model(nn.Network):
@@ -55,24 +57,21 @@ class Model(nn.Network):
     True
     """
 
-    stop_training: bool
-    history: History | None
-
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.stop_training = False
-        self.history = None
+        self.stop_training: bool = False
+        self.history: History | None = None
         self._trainer: Trainer | None = None
         self._evaluator: Evaluator | None = None
         self._compiled_loss = CompiledLoss(None)
 
     def compile(
         self,
-        optimizer: Any = "adam",
-        loss: Any = None,
-        metrics: Any = (),
+        optimizer: Optimizer | str | optax.GradientTransformation = "adam",
+        loss: str | Loss | Callable[..., Any] | Sequence[Any] | Mapping[Any, Any] | None = None,
+        metrics: str | Metric | Callable[..., Any] | Sequence[Any] | Mapping[Any, Any] = (),
         *,
-        loss_weights: Any = None,
+        loss_weights: float | Sequence[float] | Mapping[Any, float] | None = None,
         steps_per_execution: int = 1,
         seed: int = 0,
         distribution: DataParallel | None = None,
@@ -127,7 +126,9 @@ class Model(nn.Network):
         self._trainer = Trainer(evaluator, as_optimizer(optimizer), steps_per_execution, warn_after_skipped_steps)
         self._evaluator = evaluator
 
-    def compute_loss(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None, training: bool = True) -> jax.Array:  # noqa: ARG002 (for overrides)
+    def compute_loss(
+        self, x: PyTree, y: PyTree, y_pred: PyTree, sample_weight: ArrayLike | None = None, training: bool = True
+    ) -> jax.Array:
         """Compute the loss of a batch, in training and in evaluation; losses that layers add come on top.
 
         Override it for a loss that needs more than labels and outputs. JAX traces it, and it is scaled like any loss.
@@ -142,9 +143,10 @@ class Model(nn.Network):
         Returns:
             A floating-point scalar; by default, from the loss given to `compile`.
         """
+        del x, training  # for overrides
         return self._compiled_loss(y, y_pred, sample_weight)
 
-    def _loss_of(self, batch: Batch, y_pred: Any, training: bool) -> tuple[jax.Array, dict[str, jax.Array]]:
+    def _loss_of(self, batch: Batch, y_pred: PyTree, training: bool) -> tuple[jax.Array, dict[str, jax.Array]]:
         with record_terms() as terms:
             loss = self.compute_loss(batch.x, batch.y, y_pred, batch.sample_weight, training)
         return loss, terms
@@ -156,18 +158,18 @@ class Model(nn.Network):
 
     def fit(
         self,
-        x: Any,
-        y: Any = None,
+        x: PyTree | Iterable[PyTree],
+        y: PyTree = None,
         *,
         batch_size: int | None = None,
         epochs: int = 1,
-        verbose: Any = "auto",
-        callbacks: Any = (),
+        verbose: str | int = "auto",
+        callbacks: Callback | Callable[..., Any] | Sequence[Any] = (),
         validation_split: float = 0.0,
-        validation_data: Any = None,
+        validation_data: PyTree | Iterable[PyTree] | None = None,
         shuffle: bool = True,
         class_weight: Mapping[int, float] | None = None,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
         validation_steps: int | None = None,
@@ -236,24 +238,34 @@ class Model(nn.Network):
 
     @overload
     def evaluate(
-        self, x: Any, y: Any = None, *, return_dict: Literal[True], **options: Unpack[EvaluateOptions]
+        self,
+        x: PyTree | Iterable[PyTree],
+        y: PyTree = None,
+        *,
+        return_dict: Literal[True],
+        **options: Unpack[EvaluateOptions],
     ) -> dict[str, float]: ...
 
     @overload
     def evaluate(
-        self, x: Any, y: Any = None, *, return_dict: Literal[False] = False, **options: Unpack[EvaluateOptions]
+        self,
+        x: PyTree | Iterable[PyTree],
+        y: PyTree = None,
+        *,
+        return_dict: Literal[False] = False,
+        **options: Unpack[EvaluateOptions],
     ) -> float | list[float]: ...
 
     def evaluate(
         self,
-        x: Any,
-        y: Any = None,
+        x: PyTree | Iterable[PyTree],
+        y: PyTree = None,
         *,
         batch_size: int | None = None,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         steps: int | None = None,
-        verbose: Any = "auto",
-        callbacks: Any = (),
+        verbose: str | int = "auto",
+        callbacks: Callback | Callable[..., Any] | Sequence[Any] = (),
         return_dict: bool = False,
     ) -> float | list[float] | dict[str, float]:
         """Compute the loss and the metrics on some data.
@@ -274,23 +286,18 @@ class Model(nn.Network):
         """
         evaluator = self.compiled().evaluator
         data = as_data(x, y, sample_weight, batch_size=batch_size, steps=steps)
-        with pass_progress("evaluate", verbose, data.steps) as bars:
-            numbers = evaluator.evaluate(data, self._callbacks(callbacks, bars))
+        with pass_progress("evaluate", self, verbose, callbacks, data.steps) as called:
+            numbers = evaluator.evaluate(data, called)
         return numbers if flag("return_dict", return_dict) else evaluator.as_list(numbers)
-
-    def _callbacks(self, callbacks: Any, progress: Sequence[Callback]) -> CallbackList:
-        called = CallbackList([*as_callbacks(callbacks), *progress])
-        called.call("set_model", self)
-        return called
 
     def predict(
         self,
-        x: Any,
+        x: PyTree | Iterable[PyTree],
         *,
         batch_size: int | None = None,
         steps: int | None = None,
-        verbose: Any = "auto",
-        callbacks: Any = (),
+        verbose: str | int = "auto",
+        callbacks: Callback | Callable[..., Any] | Sequence[Any] = (),
     ) -> Any:
         """Compute the outputs for some inputs, batch by batch.
 
@@ -310,21 +317,11 @@ class Model(nn.Network):
         if self._evaluator is None:
             self._evaluator = Evaluator(self, self._loss_of, [], 0, None)
         data = as_data(x, batch_size=batch_size, steps=steps)
-        with pass_progress("predict", verbose, data.steps) as bars:
-            return self._evaluator.predict(data, self._callbacks(callbacks, bars))
-
-    @overload
-    def train_on_batch(
-        self, x: Any, y: Any = None, *, sample_weight: Any = None, return_dict: Literal[True]
-    ) -> dict[str, float]: ...
-
-    @overload
-    def train_on_batch(
-        self, x: Any, y: Any = None, *, sample_weight: Any = None, return_dict: Literal[False] = False
-    ) -> float | list[float]: ...
+        with pass_progress("predict", self, verbose, callbacks, data.steps) as called:
+            return self._evaluator.predict(data, called)
 
     def train_on_batch(
-        self, x: Any, y: Any = None, *, sample_weight: Any = None, return_dict: bool = False
+        self, x: PyTree, y: PyTree = None, *, sample_weight: ArrayLike | None = None, return_dict: bool = False
     ) -> float | list[float] | dict[str, float]:
         """Run one training step on one batch.
 
@@ -343,18 +340,8 @@ class Model(nn.Network):
             numbers = trainer.train_on_batch(as_one_batch(x, y, sample_weight))
         return numbers if flag("return_dict", return_dict) else trainer.evaluator.as_list(numbers)
 
-    @overload
     def test_on_batch(
-        self, x: Any, y: Any = None, *, sample_weight: Any = None, return_dict: Literal[True]
-    ) -> dict[str, float]: ...
-
-    @overload
-    def test_on_batch(
-        self, x: Any, y: Any = None, *, sample_weight: Any = None, return_dict: Literal[False] = False
-    ) -> float | list[float]: ...
-
-    def test_on_batch(
-        self, x: Any, y: Any = None, *, sample_weight: Any = None, return_dict: bool = False
+        self, x: PyTree, y: PyTree = None, *, sample_weight: ArrayLike | None = None, return_dict: bool = False
     ) -> float | list[float] | dict[str, float]:
         """Compute the loss and the metrics on one batch.
 
@@ -371,18 +358,13 @@ class Model(nn.Network):
         numbers = evaluator.evaluate(as_one_batch(x, y, sample_weight), CallbackList())
         return numbers if flag("return_dict", return_dict) else evaluator.as_list(numbers)
 
-    def predict_on_batch(self, x: Any) -> Any:
+    def predict_on_batch(self, x: PyTree) -> Any:
         """Compute the outputs for one batch, as NumPy arrays.
 
         Args:
             x: inputs, shape (batch, ...), or a tuple or dict of them.
         """
         return self.predict(as_one_batch(x), verbose=0)
-
-    @property
-    def is_compiled(self) -> bool:
-        """Whether `compile` was called."""
-        return self._trainer is not None
 
     def compiled(self) -> Trainer:
         """Return the trainer of the model.
@@ -439,8 +421,7 @@ class Model(nn.Network):
 
         Args:
             path: the file or folder.
-            format: `"safetensors"` for one file, the default, or `"orbax"` for a folder that orbax-checkpoint writes:
-                sharded arrays stay sharded, and each process writes its own parts.
+            format: as for `save_weights`.
 
         Raises:
             ArgumentError: before `compile`, or for one file, if arrays are sharded over several processes.
@@ -473,8 +454,7 @@ class Sequential(Model, nn.SequentialNetwork):
     """An `nn.SequentialNetwork` that adds `compile` and `fit`.
 
     Args:
-        layers: as for `nn.SequentialNetwork`.
-        options: as for `nn.SequentialNetwork`.
+        layers, options: as for `nn.SequentialNetwork`.
 
     >>> import numpy as np
     >>> model = Sequential(

@@ -20,6 +20,7 @@ from supremum.training.data import Batch
 from supremum.training.distributed import DataParallel
 from supremum.training.losses import replace_left_out
 from supremum.training.metrics import Mean, Metric, OutputLoss
+from supremum.typing import ArrayLike, PyTree
 
 LossFunction: TypeAlias = Callable[..., jax.Array]
 """A function of labels, outputs and sample weights (or None) that returns a floating-point scalar.
@@ -126,7 +127,7 @@ class TrainStep(Protocol):
     ...     return state
     """
 
-    def __call__(self, state: TrainState, batch: Batch, *, seed: Any = None) -> TrainState:
+    def __call__(self, state: TrainState, batch: Batch, *, seed: ArrayLike | None = None) -> TrainState:
         """Take a step.
 
         Args:
@@ -208,13 +209,13 @@ def train_step(
     if distribution is not None:
         instance("distribution", distribution, DataParallel, "a DataParallel, or None for one device")
 
-    def of_batch(batch: Batch, outputs: Any, _: bool) -> tuple[jax.Array, dict[str, jax.Array]]:
+    def of_batch(batch: Batch, outputs: PyTree, _: bool) -> tuple[jax.Array, dict[str, jax.Array]]:
         return loss(batch.y, outputs, batch.sample_weight), {}
 
     return step_of(model, of_batch, optimizer, metrics, distribution)
 
 
-def _check_optimizer(optimizer: Any) -> Optimizer:
+def _check_optimizer(optimizer: object) -> Optimizer:
     return instance("optimizer", optimizer, Optimizer, "an optimizer, such as Adam(1e-3)")
 
 
@@ -230,7 +231,7 @@ def step_of(
     if distribution is not None:
         backward = distribution.on_each_device(backward)
 
-    def step(state: TrainState, batch: Batch, *, seed: Any = None) -> TrainState:
+    def step(state: TrainState, batch: Batch, *, seed: ArrayLike | None = None) -> TrainState:
         key = key_of_step(state)
         losses, other, outputs, gradients = backward(state.optimizer, state.trainable, state.other, batch, key)
         mean, states = update_means(metrics, (state.loss, state.metrics), batch, outputs, losses)
@@ -351,7 +352,7 @@ def update_means(
     metrics: Mapping[str, Metric],
     means: tuple[Any, dict[str, Any]],
     batch: Batch,
-    outputs: Any,
+    outputs: PyTree,
     losses: tuple[jax.Array, dict[str, jax.Array]],
 ) -> tuple[Any, dict[str, Any]]:
     """Return the states of the mean of the losses and of the metrics after one more batch.
@@ -380,7 +381,7 @@ def results_of_means(metrics: Mapping[str, Metric], means: tuple[Any, dict[str, 
     return [LOSS_MEAN.result_of(means[0]), *(metric.result_of(means[1][name]) for name, metric in metrics.items())]
 
 
-def scaling_of(optimizer_state: Any) -> LossScaleState | None:
+def scaling_of(optimizer_state: PyTree) -> LossScaleState | None:
     """Return the state of the loss scale in the state of an optimizer, or None."""
     leaves = jax.tree.leaves(optimizer_state, is_leaf=lambda node: isinstance(node, LossScaleState))
     return next((leaf for leaf in leaves if isinstance(leaf, LossScaleState)), None)

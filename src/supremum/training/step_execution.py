@@ -18,6 +18,7 @@ from supremum.nn.functional import MOST
 from supremum.training.data import Batch, Data, Rows, Selection, describe_batch
 from supremum.training.distributed import DataParallel
 from supremum.training.donated_carry import DonatedCarry
+from supremum.typing import PyTree
 
 Sent: TypeAlias = "list[Batch] | Batch | Selection"
 """The batches of one dispatch: a list of them, their arrays stacked, or the indices of their examples."""
@@ -40,10 +41,10 @@ class KeptCarry:
     2
     """
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: PyTree) -> None:
         self.value = value
 
-    def step(self, run: Callable[..., tuple[Any, ...]], *args: Any) -> tuple[Any, ...]:
+    def step(self, run: Callable[..., tuple[Any, ...]], *args: object) -> tuple[Any, ...]:
         """Run a step, and keep the next value.
 
         Args:
@@ -116,7 +117,7 @@ class Execution:
         self,
         data: Data,
         carry: KeptCarry | DonatedCarry,
-        constant: Any,
+        constant: PyTree,
         begin: Begin,
         shuffler: np.random.Generator | None,
     ) -> Iterator[tuple[int, Any]]:

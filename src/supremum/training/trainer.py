@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from supremum.errors import ArgumentError, ModelInUseError, shown
-from supremum.nn import Donation, UninitializedError, has_weights, split_variables
+from supremum.nn import Donation, UninitializedError, has_weights
 from supremum.optimizers import Optimizer
 from supremum.training.callbacks import CallbackList, History, NumericsMonitor
 from supremum.training.checkpoints import Checkpoint, fit_values, load_optimizer, load_resumable
@@ -87,8 +87,7 @@ class Trainer:
         """Create what a pickle does not contain: compiled functions, locks, running results; and shorter names."""
         self._model = self.evaluator.model
         self.distribution: DataParallel | None = self.evaluator.distribution
-        self._training, self._measurement = self._compiled_step(self.optimizer)
-        self._skipped_steps = SkippedSteps(self._warn_after, self.optimizer)
+        self._use(self.optimizer)
         self._log = self._empty_log()
         self._means = self.evaluator.initial_means()
         self._loans: tuple[Donation, Donation] | None = None
@@ -108,14 +107,16 @@ class Trainer:
         self._key, self.count = jnp.asarray(self._key), jnp.asarray(state["count"], jnp.int32)
         self._compile()
 
-    def _compiled_step(self, optimizer: Optimizer) -> tuple[Execution, StepMeasurement]:
+    def _use(self, optimizer: Optimizer) -> None:
         step = step_of(self._model, self.evaluator.loss, optimizer, self.evaluator.metrics, self.distribution)
 
         def run(carry: Any, _: None, batch: Batch) -> tuple[Any, None]:
             return self._carry.plain(step(self._carry.tree(carry), batch)), None
 
-        training = Execution(run, self._steps_per_execution, donate=True, distribution=self.distribution)
-        return training, StepMeasurement(self._model, self.evaluator.loss, optimizer, self.distribution)
+        self._training = Execution(run, self._steps_per_execution, donate=True, distribution=self.distribution)
+        self._measurement = StepMeasurement(self._model, self.evaluator.loss, optimizer, self.distribution)
+        self._skipped_steps = SkippedSteps(self._warn_after, optimizer)
+        self.optimizer: Optimizer = optimizer  # last, so that an interrupted change is made again
 
     @contextmanager
     def exclusive(self, doing: str) -> Generator[None]:
@@ -176,9 +177,7 @@ class Trainer:
             raise ArgumentError(f"{shown(self._model)} has no trainable variables, so there is nothing to train")
         scaled = with_loss_scale(self._model, self.optimizer)
         if scaled is not self.optimizer:  # a layer created in the first call computes in float16
-            self._skipped_steps = SkippedSteps(self._warn_after, scaled)
-            self._training, self._measurement = self._compiled_step(scaled)
-            self.optimizer: Optimizer = scaled  # last, so that an interrupted change is made again
+            self._use(scaled)
         self.optimizer.build(trainable)
         if self.distribution is not None:
             self._place(self.distribution)
@@ -186,13 +185,9 @@ class Trainer:
     def _place(self, distribution: DataParallel) -> None:
         """Move variables and optimizer state to the devices of the distribution; `load_state` loads onto them."""
         variables = self._model.variables
-        distribution.check_layout({path: variable.shape for path, variable in variables.items()})
-        trainable, other = split_variables(self._model)
-        values = trainable | other
-        placed_values = distribution.place(trainable) | distribution.place(other, whole=True)
-        for path, variable in variables.items():
-            if placed_values[path] is not values[path]:
-                variable.assign(placed_values[path])
+        for path, value in distribution.place_variables(self._model).items():
+            if value is not variables[path].read_stored():
+                variables[path].assign(value)
         self.optimizer.state = distribution.place(self.optimizer.state)
 
     def save(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002

@@ -11,7 +11,11 @@ from supremum.nn import described
 
 
 def resolve(
-    kind: str, given: Any, classes: tuple[type, ...], named: Mapping[str, Callable[[], Any]], wrap: Callable[[Any], Any]
+    kind: str,
+    given: object,
+    classes: tuple[type, ...],
+    named: Mapping[str, Callable[[], Any]],
+    wrap: Callable[[Any], Any],
 ) -> Any:
     """Convert an argument to an object: return an object as is, create one by name, or wrap a function.
 
@@ -41,7 +45,7 @@ def resolve(
 
 
 @contextmanager
-def note_place(place: str, **inputs: Any) -> Generator[None]:
+def note_place(place: str, **inputs: object) -> Generator[None]:
     """Add a note to errors that are not ours, saying where they were raised and with which inputs.
 
     Args:

@@ -8,6 +8,7 @@ from functools import cached_property
 from operator import length_hint, methodcaller
 from typing import Any, NoReturn, TypeVar
 
+from supremum import nn
 from supremum.errors import ArgumentError, OperandError, shown
 
 
@@ -35,7 +36,7 @@ class Callback:
 
     model: Any
 
-    def set_model(self, model: Any) -> None:
+    def set_model(self, model: nn.Network) -> None:
         """Set the model, before any other method is called.
 
         Args:
@@ -229,7 +230,7 @@ class CallbackList:
         """
         return [each for each in self._callbacks if isinstance(each, kind)]
 
-    def call(self, event: str, *values: Any) -> None:
+    def call(self, event: str, *values: object) -> None:
         """Call a method of each callback.
 
         Args:
@@ -280,7 +281,7 @@ class CallbackList:
         return None
 
 
-def as_callbacks(callbacks: Any) -> list[Callback]:
+def as_callbacks(callbacks: Callback | Callable[..., Any] | Sequence[Any]) -> list[Callback]:
     """Convert the `callbacks` of `fit`, one or several `Callback`s or functions of epoch and logs, to a list.
 
     Raises:

@@ -10,6 +10,7 @@ import jax
 
 from supremum.argument_checks import chosen, function, instance, whole_number
 from supremum.errors import listed, shown
+from supremum.formats import Format
 from supremum.mixed_precision import all_finite
 from supremum.nn import split_variables
 from supremum.nn.functional import MOST, positive_int
@@ -17,6 +18,7 @@ from supremum.numerics import FORMATS, Measured, Measurements, NonfiniteOrigins,
 from supremum.optimizers import LossScaleOptimizer, Optimizer, optimizers_within
 from supremum.training.callbacks.callback import Callback
 from supremum.training.warnings import TrainingWarning
+from supremum.typing import DTypeLike
 from supremum.user_frame import warn_user
 
 
@@ -54,6 +56,7 @@ class NumericsMonitor(Callback):
             as much memory again, and each step takes the time to copy it. Steps are sent one by one.
 
     Attributes:
+        formats: the formats to answer for, as rows of `supremum.formats`.
         origins: the operations that made NaNs and infinities, a `supremum.numerics.NonfiniteOrigins`; None if nothing
             was to be explained.
 
@@ -79,23 +82,18 @@ class NumericsMonitor(Callback):
     def __init__(
         self,
         every: int = 100,
-        formats: Iterable[Any] = FORMATS,
+        formats: Iterable[DTypeLike] = FORMATS,
         *,
         on_log: Callable[[dict[str, float]], Any] | None = None,
         on_nonfinite: str = "ignore",
     ) -> None:
         self._every = positive_int("every", every)
-        self._formats = as_formats(formats)
+        self.formats: tuple[Format, ...] = as_formats(formats)
         self._on_log = None if on_log is None else function("on_log", on_log, "print")
         self._measurements = Measurements(None)
         self.explains: bool = chosen("on_nonfinite", on_nonfinite, ("ignore", "explain")) == "explain"
         self._explain: Callable[[], Any] | None = None
         self.origins: NonfiniteOrigins | None = None
-
-    @property
-    def formats(self) -> tuple[Any, ...]:
-        """The formats to answer for, as rows of `supremum.formats`."""
-        return self._formats
 
     @property
     def history(self) -> NumericsHistory:
@@ -158,7 +156,7 @@ class NumericsMonitor(Callback):
         warn_user(_explanation_text(what, explanation.step, explanation.origins), TrainingWarning)
 
     def __repr__(self) -> str:
-        return f"NumericsMonitor(every={self._every}, formats={[row.name for row in self._formats]})"
+        return f"NumericsMonitor(every={self._every}, formats={[row.name for row in self.formats]})"
 
 
 def _what_is_wrong(model: Any) -> str | None:

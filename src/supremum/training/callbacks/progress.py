@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,8 +12,9 @@ import jax
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from supremum import nn
 from supremum.errors import UnknownNameError
-from supremum.training.callbacks.callback import Callback
+from supremum.training.callbacks.callback import Callback, CallbackList, as_callbacks
 
 _SECONDS_BETWEEN = 0.25
 """How long numbers stay on the screen, in seconds; reading them waits for the device."""
@@ -124,7 +125,7 @@ class PassProgressBar(ProgressBar):
         self.on_epoch_end(0, {})
 
 
-def progress_of(verbose: Any, epochs: int, steps: int | None, what: str = "epoch") -> list[ProgressBar]:
+def progress_of(verbose: object, epochs: int, steps: int | None, what: str = "epoch") -> list[ProgressBar]:
     """Create the progress callbacks for `verbose`: `"auto"`, 0 for nothing, 1 for bars, 2 for one line per epoch.
 
     With several processes, only the first prints.
@@ -148,22 +149,32 @@ def progress_of(verbose: Any, epochs: int, steps: int | None, what: str = "epoch
 
 
 @contextmanager
-def pass_progress(what: str, verbose: Any, steps: int | None) -> Generator[list[ProgressBar]]:
+def pass_progress(
+    what: str,
+    model: nn.Network,
+    verbose: object,
+    callbacks: Callback | Callable[..., Any] | Sequence[Any],
+    steps: int | None,
+) -> Generator[CallbackList]:
     """Show the progress of one pass over batches while a block runs.
 
     Args:
         what: the name of the operation.
+        model: the model.
         verbose: as for `progress_of`.
+        callbacks: as for `Model.fit`.
         steps: how many batches there are; None if unknown.
 
     Yields:
-        The callbacks that show the progress.
+        The callbacks of the pass, which have the model.
     """
     bars = progress_of(verbose, 1, steps, what)
     try:
         for bar in bars:
             bar.on_epoch_begin(0)
-        yield bars
+        called = CallbackList([*as_callbacks(callbacks), *bars])
+        called.call("set_model", model)
+        yield called
     finally:
         for bar in bars:
             bar.on_train_end()

@@ -36,7 +36,7 @@ Row: TypeAlias = dict[str, Any]
 """The record of an array: `"format"`, `"shape"`, `"checksum"`, and `"key"`, the implementation of keys, else None."""
 
 
-def describe(name: Any, value: Any, by_orbax: bool) -> tuple[Row, Any]:
+def describe(name: str, value: jax.Array | np.ndarray[Any, Any], by_orbax: bool) -> tuple[Row, Any]:
     """Return the record of an array, and the array in the form in which it is stored.
 
     If the storage has no dtype for its format, it is stored as bytes, in one more axis.
@@ -71,7 +71,7 @@ def describe(name: Any, value: Any, by_orbax: bool) -> tuple[Row, Any]:
     return {"format": row.name, "shape": list(shape), "key": key, "checksum": checksum(value)}, value
 
 
-def restore(path: Path, name: str, row: Row, array: Any) -> Any:
+def restore(path: Path, name: str, row: Row, array: jax.Array | np.ndarray[Any, Any]) -> Any:
     """Return the array or the keys that `describe` took, after checking what was read.
 
     Args:
@@ -170,7 +170,7 @@ LARGEST_COUNT = 2**63 - 1
 """The largest step, and the largest dimension of an array."""
 
 
-def is_count(value: Any) -> bool:
+def is_count(value: object) -> bool:
     """Whether a value is an integer from 0 to `LARGEST_COUNT`, and not a bool."""
     return type(value) is int and 0 <= value <= LARGEST_COUNT
 
@@ -194,7 +194,7 @@ _RECORD_ENTRIES: Schema = {
 }
 
 
-def validate(path: Path, what: str, found: Any, schema: Schema) -> None:
+def validate(path: Path, what: str, found: object, schema: Schema) -> None:
     """Raise if an object of a checkpoint does not match its schema.
 
     Args:
@@ -213,7 +213,7 @@ def validate(path: Path, what: str, found: Any, schema: Schema) -> None:
             raise damage_error(path, f"{what} has an invalid {shown(name)}: {shown(found[name])}")
 
 
-def _check(name: Any, value: Any) -> None:
+def _check(name: object, value: object) -> None:
     """Raise if an array cannot be saved under a name."""
     if not isinstance(name, str):
         raise OperandError(f"the name of an array must be a str, got {shown(name)}; use {shown(str(name))}")
@@ -259,7 +259,7 @@ def _without_spare_bits(array: np.ndarray) -> np.ndarray:
     return array if bits >= 8 else np.asarray(array.view(_BYTES) & np.uint8((1 << bits) - 1)).view(array.dtype)
 
 
-def is_spread(value: Any) -> bool:
+def is_spread(value: object) -> bool:
     """Whether a value is a JAX array with parts or copies in other processes."""
     return isinstance(value, jax.Array) and not isinstance(value, Tracer) and not value.is_fully_addressable
 

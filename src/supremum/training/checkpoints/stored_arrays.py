@@ -193,7 +193,7 @@ def _save_file(file: Path, arrays: Mapping[str, Any], metadata: Mapping[str, str
             raise ArgumentError(f'{what}; use format="orbax", with which each process writes its own part')
     is_shared = any(map(is_spread, arrays.values()))
     with wait_for_all() if is_shared else nullcontext(), _writing_errors(file):
-        if is_first() or not is_shared:
+        if jax.process_index() == 0 or not is_shared:
             _write(file, {name: describe(name, value, by_orbax=False) for name, value in arrays.items()}, metadata)
 
 
@@ -208,18 +208,18 @@ def _save_folder(folder: Path, arrays: Mapping[str, Any], metadata: Mapping[str,
         described = {name: describe(name, value, name in split) for name, value in arrays.items()}
         try:
             with wait_for_all():
-                if is_first():
+                if jax.process_index() == 0:
                     shutil.rmtree(partial, ignore_errors=True)
                     partial.mkdir(parents=True)
             with wait_for_all():
                 if split:
                     orbax.PyTreeCheckpointer().save(partial / _ARRAYS, {name: described[name][1] for name in split})
             with wait_for_all():
-                if is_first():
+                if jax.process_index() == 0:
                     _write(partial / _RECORD, described, metadata, split)
                     _move(partial, folder)
         finally:
-            if is_first():
+            if jax.process_index() == 0:
                 shutil.rmtree(partial, ignore_errors=True)
 
 
@@ -285,11 +285,6 @@ def wait_for_all() -> Generator[None]:
     if failed.size:
         others = f"process {', '.join(map(str, failed))} of {jax.process_count()} failed"
         raise CheckpointError(f"{others}, so all were stopped; see its own error")
-
-
-def is_first() -> bool:
-    """Whether this is the process that does what only one process must do."""
-    return jax.process_index() == 0
 
 
 def _is_for_orbax(value: Any) -> bool:

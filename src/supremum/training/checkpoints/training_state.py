@@ -18,6 +18,7 @@ from supremum.nn import Variable
 from supremum.training.checkpoints.errors import CheckpointError, damage_error
 from supremum.training.checkpoints.record import LARGEST_COUNT, Schema, is_count, parse_json, validate
 from supremum.training.checkpoints.stored_arrays import load_arrays, load_section, save_arrays
+from supremum.typing import PyTree
 from supremum.version import __version__
 
 _KIND, _STATE, _WEIGHTS = "holds", "training state", "weights"
@@ -150,13 +151,13 @@ def load_resumable(
     return state
 
 
-def specs(tree: Any) -> Any:
+def specs(tree: PyTree) -> Any:
     """Return the shape, dtype and sharding of each array that is committed to devices, and None for the others."""
-    return jax.tree.map(_spec_if_committed, tree)
 
+    def spec(value: jax.Array) -> jax.ShapeDtypeStruct | None:
+        return jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=value.sharding) if value.committed else None
 
-def _spec_if_committed(value: jax.Array) -> jax.ShapeDtypeStruct | None:
-    return jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=value.sharding) if value.committed else None
+    return jax.tree.map(spec, tree)
 
 
 def named_arrays(model: Mapping[str, Any], optimizer: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,7 +201,7 @@ def _section(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
-def _as_json(what: str, value: Any, *, is_optional: bool = False) -> str:
+def _as_json(what: str, value: object, *, is_optional: bool = False) -> str:
     """Write a value as JSON; a value that is not JSON raises, or becomes null if it is optional."""
     try:
         return json.dumps(value)

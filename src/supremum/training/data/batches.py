@@ -23,6 +23,7 @@ from supremum.rules import held_dtype
 from supremum.training.data.class_weights import as_class_weight, weights_by_class
 from supremum.training.data.inputs import refuse_masked
 from supremum.training.warnings import TrainingWarning
+from supremum.typing import ArrayLike, PyTree
 from supremum.user_frame import warn_user
 
 ON_DEVICE_BYTES = 2**31
@@ -62,7 +63,7 @@ class Selection(NamedTuple):
     position: jax.Array
 
 
-def rows_of(batch: Batch, which: Any) -> Batch:
+def rows_of(batch: Batch, which: slice | np.ndarray[Any, Any]) -> Batch:
     """Select examples of a batch.
 
     Args:
@@ -97,7 +98,7 @@ Part: TypeAlias = "Batch | Selection | Rows"
 """A piece of an epoch: one batch, or many batches."""
 
 
-def as_batch(batch: Any, *, copies: bool = False) -> Batch:
+def as_batch(batch: PyTree, *, copies: bool = False) -> Batch:
     """Convert data, such as an item of an iterable, to a batch of arrays.
 
     Args:
@@ -116,7 +117,7 @@ def as_batch(batch: Any, *, copies: bool = False) -> Batch:
     return arrays
 
 
-def _as_arrays(name: str, tree: Any, copies: bool) -> Any:
+def _as_arrays(name: str, tree: PyTree, copies: bool) -> Any:
     """Convert the leaves of a tree to NumPy or JAX arrays in dtypes that JAX holds.
 
     With JAX's x64 off, 64-bit floats are narrowed with a warning; integers must fit.
@@ -257,9 +258,9 @@ class ArrayData:
 
     def __init__(
         self,
-        x: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        x: PyTree,
+        y: PyTree = None,
+        sample_weight: ArrayLike | None = None,
         *,
         batch_size: int,
         steps: int | None = None,

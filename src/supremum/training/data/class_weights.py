@@ -12,9 +12,10 @@ from supremum.argument_checks import mapping, real_within, whole_number
 from supremum.errors import ArgumentError
 from supremum.nn import described
 from supremum.nn.functional import MOST
+from supremum.typing import PyTree
 
 
-def as_class_weight(class_weight: Any) -> dict[int, float] | None:
+def as_class_weight(class_weight: Mapping[int, float] | None) -> dict[int, float] | None:
     """Check weights of classes, and return them as Python numbers.
 
     Args:
@@ -33,7 +34,7 @@ def as_class_weight(class_weight: Any) -> dict[int, float] | None:
     }
 
 
-def weights_by_class(labels: Any, class_weight: Mapping[int, float]) -> Any:
+def weights_by_class(labels: PyTree, class_weight: Mapping[int, float]) -> Any:
     """Return the weight of each example, as Keras does.
 
     Args:

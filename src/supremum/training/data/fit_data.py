@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from supremum.argument_checks import pytree, real_number
 from supremum.errors import ArgumentError
 from supremum.nn.functional import MOST, positive_int
 from supremum.training.data.batches import ArrayData, Data, IterableData
+from supremum.typing import ArrayLike, PyTree
 
 
 def as_data(
-    x: Any,
-    y: Any = None,
-    sample_weight: Any = None,
+    x: PyTree | Iterable[PyTree],
+    y: PyTree = None,
+    sample_weight: ArrayLike | None = None,
     *,
     batch_size: int | None,
     steps: int | None = None,
-    class_weight: Any = None,
+    class_weight: Mapping[int, float] | None = None,
     restarts: bool = False,
 ) -> Data:
     """Convert the arguments of `fit` to data.
@@ -51,7 +53,7 @@ def as_data(
     return IterableData(x, steps=steps, class_weight=class_weight, restarts=restarts)
 
 
-def as_one_batch(x: Any, y: Any = None, sample_weight: Any = None) -> ArrayData:
+def as_one_batch(x: PyTree, y: PyTree = None, sample_weight: ArrayLike | None = None) -> ArrayData:
     """All examples as one batch."""
     return ArrayData(x, y, sample_weight, batch_size=MOST)
 
@@ -61,10 +63,10 @@ def as_fit_data(
     batch_size: int | None,
     steps: int | None,
     validation_split: float,
-    validation_data: Any,
+    validation_data: PyTree | Iterable[PyTree] | None,
     validation_batch_size: int | None,
     validation_steps: int | None,
-    class_weight: Any,
+    class_weight: Mapping[int, float] | None,
 ) -> tuple[Data, Data | None]:
     """Convert the arguments of `fit` to the data to train on, and the data to validate on, or None.
 
@@ -101,7 +103,7 @@ def as_fit_data(
     return data, as_data(validation_data, batch_size=size, steps=validation_steps, restarts=True)
 
 
-def _is_tree_of_arrays(x: Any) -> bool:
+def _is_tree_of_arrays(x: PyTree) -> bool:
     """Whether a value is an array, or dicts, tuples and lists of arrays, rather than an iterable of batches.
 
     A list of tuples or dicts counts as batches, a list of arrays as the inputs of a model with several inputs.
@@ -115,5 +117,5 @@ def _is_tree_of_arrays(x: Any) -> bool:
     return _is_array(x)
 
 
-def _is_array(x: Any) -> bool:
+def _is_array(x: object) -> bool:
     return hasattr(x, "shape") and hasattr(x, "dtype")

@@ -15,9 +15,10 @@ from supremum.formats import DType, as_format
 from supremum.mixed_precision import is_array, is_floating, keep_64_bits
 from supremum.nn import Variable, cast_inputs
 from supremum.rules import held_dtype
+from supremum.typing import ArrayLike, PyTree
 
 
-def as_inputs(tree: Any, dtype: DType | None, what: str) -> Any:
+def as_inputs(tree: PyTree, dtype: DType | None, what: str) -> Any:
     """Convert inputs to JAX arrays and cast real floating ones to a dtype; other dtypes are not cast.
 
     A cast array is still known to come from a softmax or sigmoid: `supremum.nn.logits_registry`.
@@ -86,7 +87,7 @@ def _as_held(array: np.ndarray) -> jax.Array:
     return jnp.asarray(narrowed(dtype, array), dtype)
 
 
-def refuse_masked(what: str, value: Any) -> None:
+def refuse_masked(what: str, value: object) -> None:
     """Raise if a value is a NumPy masked array, or a list that contains one: its mask would be lost.
 
     Args:
@@ -112,11 +113,11 @@ sample_weight=~np.ma.getmaskarray(x) if masked values must not count
         )
 
 
-def _is_leaf(value: Any) -> bool:
+def _is_leaf(value: object) -> bool:
     return value is None or isinstance(value, (Array, Variable))
 
 
-def _is_of_numbers(value: Any) -> bool:
+def _is_of_numbers(value: object) -> bool:
     """Whether a value is a Python number, or nested lists of Python numbers."""
     if isinstance(value, (list, tuple)):
         return all(map(_is_of_numbers, cast("list[Any]", value)))
@@ -136,7 +137,7 @@ def _from_python(values: Any, what: str) -> Any:
     return _as_held(array)
 
 
-def one_array(name: str, what: str, value: Any) -> jax.Array:
+def one_array(name: str, what: str, value: object) -> jax.Array:
     """Check that a loss or metric got one real array.
 
     Args:
@@ -158,12 +159,12 @@ def one_array(name: str, what: str, value: Any) -> jax.Array:
     return value
 
 
-def array_pair(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:
+def array_pair(name: str, y_true: PyTree, y_pred: PyTree) -> tuple[jax.Array, jax.Array]:
     """Check labels and outputs with `one_array`."""
     return one_array(name, "y_true", y_true), one_array(name, "y_pred", y_pred)
 
 
-def same_shaped_pair(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:
+def same_shaped_pair(name: str, y_true: PyTree, y_pred: PyTree) -> tuple[jax.Array, jax.Array]:
     """Check labels and outputs with `one_array`, and that their shapes are the same.
 
     Broadcasting them would give a wrong number.
@@ -196,7 +197,7 @@ shape of y_pred, or one loss for each output
     raise ArgumentError(f"{name} needs y_true and y_pred of the same shape, got {true} and {pred}{why}: {fix}")
 
 
-def aligned_pair(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:
+def aligned_pair(name: str, y_true: PyTree, y_pred: PyTree) -> tuple[jax.Array, jax.Array]:
     """Check labels and outputs with `same_shaped_pair`; a last axis of length 1 that one of them lacks is added.
 
     Args:
@@ -213,7 +214,7 @@ def aligned_pair(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Ar
     return same_shaped_pair(name, y_true, y_pred)
 
 
-def as_weights(name: str, weights: Any, dtype: DType) -> jax.Array:
+def as_weights(name: str, weights: ArrayLike, dtype: DType) -> jax.Array:
     """Convert sample weights to a dtype, also from integers and bools.
 
     Args:

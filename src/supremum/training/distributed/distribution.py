@@ -23,10 +23,12 @@ from supremum.argument_checks import chosen, iterable
 from supremum.errors import ArgumentError, OperandError, listed, shown
 from supremum.formats import DType, as_format
 from supremum.mixed_precision import keep_64_bits, replica_sum, widen
+from supremum.nn import Layer, split_variables
 from supremum.optimizers import across
 from supremum.training.data import Batch, Rows
 from supremum.training.distributed.layout import Layout, key_of, without_trailing_none
 from supremum.training.losses import replicas
+from supremum.typing import PyTree
 
 _AXIS = "data"
 """The mesh axis that batches are split over if no mesh is given."""
@@ -126,7 +128,7 @@ class DataParallel:
         """
         self._layout.check(shapes)
 
-    def specs(self, tree: Any, *, whole: bool = False) -> Any:
+    def specs(self, tree: PyTree, *, whole: bool = False) -> Any:
         """Return the partition of each array.
 
         Args:
@@ -141,7 +143,7 @@ class DataParallel:
 
         return jax.tree_util.tree_map_with_path(spec, tree)
 
-    def place(self, tree: Any, *, whole: bool = False) -> Any:
+    def place(self, tree: PyTree, *, whole: bool = False) -> Any:
         """Put arrays on their devices; arrays that are there already are returned as they are.
 
         Args:
@@ -159,7 +161,20 @@ class DataParallel:
 
         return jax.tree.map(put, tree, self.specs(tree, whole=whole))
 
-    def constrain(self, tree: Any, *, whole: bool = False) -> Any:
+    def place_variables(self, model: Layer) -> dict[str, jax.Array]:
+        """Return the values of a model's variables by path, on their devices.
+
+        Args:
+            model: the model.
+
+        Raises:
+            ArgumentError: if the layout does not fit the variables; a `ValueError`.
+        """
+        self.check_layout({path: variable.shape for path, variable in model.variables.items()})
+        trainable, other = split_variables(model)
+        return self.place(trainable) | self.place(other, whole=True)
+
+    def constrain(self, tree: PyTree, *, whole: bool = False) -> Any:
         """Constrain traced arrays to the placement that `place` gives them.
 
         Args:
@@ -169,7 +184,7 @@ class DataParallel:
         shardings = jax.tree.map(partial(NamedSharding, self.mesh), self.specs(tree, whole=whole))
         return lax.with_sharding_constraint(tree, shardings)
 
-    def replicate(self, tree: Any) -> Any:
+    def replicate(self, tree: PyTree) -> Any:
         """Constrain traced arrays to be whole on every device.
 
         Args:
@@ -200,7 +215,7 @@ class DataParallel:
 
         return jax.tree.map(put, part.data)
 
-    def batch(self, batch: Any) -> Any:
+    def batch(self, batch: PyTree) -> Any:
         """Split a batch along its examples.
 
         Args:
@@ -332,7 +347,7 @@ class DataParallel:
         # Without jit, JAX cannot leave axes to the compiler.
         return mapped if set(self._data_axes) == set(self.mesh.axis_names) else jax.jit(mapped)
 
-    def _specs_of_replicas(self, tree: Any) -> Any:
+    def _specs_of_replicas(self, tree: PyTree) -> Any:
         """Return the data axes of each array's partition."""
 
         def of_replicas(spec: P) -> P:
@@ -446,7 +461,7 @@ def _concatenate(leaf: jax.Array) -> jax.Array:
     return leaf[0] if leaf.ndim == 1 else leaf.reshape(-1, *leaf.shape[2:])
 
 
-def examples_in(batch: Any) -> int:
+def examples_in(batch: PyTree) -> int:
     """The number of examples in a batch: the length of the first axis of its arrays."""
     return next((np.shape(leaf)[0] for leaf in jax.tree.leaves(batch) if np.ndim(leaf)), 0)
 

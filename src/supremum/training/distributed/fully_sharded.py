@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import jax
@@ -68,8 +69,7 @@ class FullyShardedDataParallel(DataParallel):
         for key, value in values.items():
             axis = self.split_axis(shapes[key], key)
             if axis is not None:
-                over_model_axes = _over_model_axes(super().spec(shapes[key], key))
-                gather = _gather_function(self.axis_name, axis, reduce_dtype, over_model_axes)
+                gather = _gather_function(self.axis_name, axis, reduce_dtype, super().spec(shapes[key], key))
                 shards[key] = Shard(value, shapes[key], gather)
         return shards
 
@@ -87,29 +87,8 @@ class FullyShardedDataParallel(DataParallel):
         return without_trailing_none(parts)
 
 
-def _over_model_axes(spec: P) -> Callable[[Callable[[jax.Array], jax.Array]], Callable[[jax.Array], jax.Array]]:
-    """Return a function that lets a collective over data axes run on each device's piece of an array.
-
-    XLA would first gather the pieces: it does not partition all-gathers and reduce-scatters.
-
-    Args:
-        spec: the partition of the array over the model axes.
-    """
-
-    def of_pieces(collective: Callable[[jax.Array], jax.Array]) -> Callable[[jax.Array], jax.Array]:
-        names = names_in(spec)
-        if not names:
-            return collective
-        return jax.shard_map(collective, in_specs=spec, out_specs=spec, axis_names=names, check_vma=False)
-
-    return of_pieces
-
-
 def _gather_function(
-    axis_name: str | tuple[str, ...],
-    axis: int,
-    reduce_dtype: DType | None,
-    over_model_axes: Callable[[Callable[[jax.Array], jax.Array]], Callable[[jax.Array], jax.Array]],
+    axis_name: str | tuple[str, ...], axis: int, reduce_dtype: DType | None, own: P
 ) -> Callable[[jax.Array, DType], jax.Array]:
     """Return the function that gathers the shards of a variable; its derivative sums and shards the gradient.
 
@@ -117,34 +96,32 @@ def _gather_function(
         axis_name: the mesh axis of the replicas, or a tuple of several.
         axis: the axis along which the variable is sharded.
         reduce_dtype: the dtype of the gradient in the reduce-scatter; None for at least float32.
-        over_model_axes: lets a collective run on the pieces of an array that is split over model axes.
+        own: the partition of the variable over the model axes.
 
     Returns:
         A function of a shard and of the dtype to cast it to before it is sent. It returns the whole variable, and runs
         in `jax.shard_map`.
     """
-
-    @over_model_axes
-    def gather_pieces(local: jax.Array) -> jax.Array:
-        return lax.all_gather(local, axis_name, axis=axis, tiled=True)
-
-    @over_model_axes
-    def sum_pieces(part: jax.Array) -> jax.Array:
-        return lax.psum_scatter(part, axis_name, scatter_dimension=axis, tiled=True)
+    gather_parts = partial(lax.all_gather, axis_name=axis_name, axis=axis, tiled=True)
+    sum_parts = partial(lax.psum_scatter, axis_name=axis_name, scatter_dimension=axis, tiled=True)
+    if names := names_in(own):
+        # XLA would first gather the pieces of a replica: it does not partition all-gathers and reduce-scatters.
+        on_pieces = partial(jax.shard_map, in_specs=own, out_specs=own, axis_names=names, check_vma=False)
+        gather_parts, sum_parts = on_pieces(gather_parts), on_pieces(sum_parts)
 
     def gather(local: jax.Array, dtype: DType) -> jax.Array:
         wide = widen(local).dtype
 
         @jax.custom_vjp
         def gathered(local: jax.Array) -> jax.Array:
-            return gather_pieces(local.astype(dtype))
+            return gather_parts(local.astype(dtype))
 
         def forward(local: jax.Array) -> tuple[jax.Array, None]:
             return gathered(local), None
 
         def backward(_: None, gradient: jax.Array) -> tuple[jax.Array]:
             part = gradient.astype(wide if reduce_dtype is None else reduce_dtype)
-            return (sum_pieces(part).astype(local.dtype),)
+            return (sum_parts(part).astype(local.dtype),)
 
         gathered.defvjp(forward, backward)
         return gathered(local)

@@ -17,6 +17,7 @@ from supremum.training.data import as_inputs, as_weights
 from supremum.training.losses import cross_entropy, regression
 from supremum.training.losses.loss import Loss, apply_weights, finite_pair, reduce_losses
 from supremum.training.user_functions import note_place, resolve
+from supremum.typing import ArrayLike, PyTree
 
 _terms: ContextVar[dict[str, jax.Array] | None] = ContextVar("terms", default=None)
 
@@ -56,7 +57,7 @@ class FunctionLoss:
         self.function = function
         self.name: str = getattr(function, "__name__", "loss") if name is None else name
 
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> jax.Array:
+    def __call__(self, y_true: PyTree, y_pred: PyTree, sample_weight: ArrayLike | None = None) -> jax.Array:
         """Compute the loss, a scalar.
 
         Args:
@@ -84,7 +85,7 @@ class FunctionLoss:
         return f"FunctionLoss({self.name})"
 
 
-def as_loss(loss: Any) -> Any:
+def as_loss(loss: str | Loss | Callable[[Any, Any], Any]) -> Loss | FunctionLoss:
     """Return a loss from a `Loss`, a name or a function.
 
     Args:
@@ -138,9 +139,14 @@ class CompiledLoss:
         ArgumentError: if a weight has no loss; a `ValueError`.
     """
 
-    def __init__(self, losses: Any, weights: Any = None, output_names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        losses: str | Loss | Callable[..., Any] | Sequence[Any] | Mapping[Any, Any] | None,
+        weights: float | Sequence[float] | Mapping[Any, float] | None = None,
+        output_names: Sequence[str] | None = None,
+    ) -> None:
         self._output_names = output_names
-        self._losses = entries(losses, output_names)
+        self._losses: dict[Any, Any] = entries(losses, output_names)
         if output_names and losses is not None and list(self._losses) == [""]:
             self._losses = dict.fromkeys(output_names, losses)
         by_name = {} if weights is None else entries(weights, output_names)
@@ -156,7 +162,7 @@ class CompiledLoss:
         names = [f"{name}_loss" for name, function in self._functions.items() if function is not None]
         return names if len(names) > 1 else []
 
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> jax.Array:
+    def __call__(self, y_true: PyTree, y_pred: PyTree, sample_weight: ArrayLike | None = None) -> jax.Array:
         """Compute the loss of a batch.
 
         Args:
@@ -185,7 +191,7 @@ class CompiledLoss:
                 terms.append(term if self._weights[name] == 1 else term * self._weights[name])
         return sum(terms[1:], terms[0])
 
-    def _match(self, what: str, tree: Any) -> dict[Any, Any]:
+    def _match(self, what: str, tree: PyTree) -> dict[Any, Any]:
         by_name = entries(tree, self._output_names)
         needed = [name for name, function in self._functions.items() if function is not None]
         if any(name not in by_name or by_name[name] is None for name in needed):
@@ -196,7 +202,7 @@ class CompiledLoss:
         return by_name
 
 
-def entries(tree: Any, output_names: Sequence[str] | None = None) -> dict[Any, Any]:
+def entries(tree: PyTree, output_names: Sequence[str] | None = None) -> dict[Any, Any]:
     """The entries of a list or dict by name, or a single value under the empty name.
 
     Args:

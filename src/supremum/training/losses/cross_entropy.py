@@ -18,6 +18,7 @@ from supremum.nn.functional import MOST, as_axes, log_softmax
 from supremum.training.data import aligned_pair, array_pair, at_labels, check_has_axes, class_numbers, same_shaped_pair
 from supremum.training.losses.loss import IN_Y_PRED, Loss, LossOptions, replace_nonfinite
 from supremum.training.losses.regression import mean_of_each, weight_times
+from supremum.typing import ArrayLike, PyTree
 from supremum.user_frame import warn_user
 
 # These functions sum in at least float32, and the callers round once. A label of 0 contributes nothing: a logit of
@@ -73,7 +74,7 @@ class Crossentropy(Loss):
         """The axes of the softmax; none for a sigmoid."""
         return () if self.axis is None else as_axes("axis", self.axis, ndim)
 
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> jax.Array:
+    def __call__(self, y_true: PyTree, y_pred: PyTree, sample_weight: ArrayLike | None = None) -> jax.Array:
         """Compute the loss; see `Loss.__call__`."""
         self._warn_about_narrow_probabilities(y_pred)
         return super().__call__(y_true, y_pred, sample_weight)
@@ -153,7 +154,7 @@ class CategoricalCrossentropy(Crossentropy):
         """The axis of the classes."""
         return self.class_axes(ndim)
 
-    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def call(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
         """Compute the loss of each example; the result has the shape of `y_pred` without the axis of the classes."""
         y_true, y_pred = same_shaped_pair(self.name, y_true, y_pred)
         check_has_axes(self.name, y_pred)
@@ -191,7 +192,7 @@ class SparseCategoricalCrossentropy(Crossentropy):
         super().__init__(from_logits=from_logits, **options)
         self.ignore_class = None if ignore_class is None else whole_number("ignore_class", ignore_class, -MOST, MOST)
 
-    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def call(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
         """Compute the loss of each label, shape (...)."""
         y_true, y_pred = array_pair(self.name, y_true, y_pred)
         check_has_axes(self.name, y_pred)
@@ -203,7 +204,7 @@ class SparseCategoricalCrossentropy(Crossentropy):
         losses = jnp.where(is_class, -at_label, jnp.full_like(at_label, jnp.nan))
         return losses if counts is None else jnp.where(counts, losses, jnp.zeros_like(losses))
 
-    def counts(self, y_true: Any) -> jax.Array | None:
+    def counts(self, y_true: jax.Array) -> jax.Array | None:
         """Return which labels count; None if none are ignored."""
         return None if self.ignore_class is None else y_true != self.ignore_class
 
@@ -236,7 +237,7 @@ class BinaryCrossentropy(Crossentropy):
         super().__init__(from_logits=from_logits, **options)
         self.label_smoothing: float = real_within("label_smoothing", label_smoothing, 0, 1)
 
-    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def call(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
         """Compute the loss of each example, shape (batch, ...) without the last axis; (batch,) for (batch,) inputs."""
         y_true, y_pred = aligned_pair(self.name, y_true, y_pred)
         values, are_logits = self.logits_or_probabilities(y_pred)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any, Final, TypedDict
 
 import jax
@@ -24,9 +23,14 @@ from supremum.mixed_precision import Policy, PolicyMap, is_array, is_inexact
 from supremum.nn import Configurable, origin_of, record, snake_case
 from supremum.nn.functional import check_held
 from supremum.training.data import Batch, as_inputs, as_weights
+from supremum.typing import ArrayLike, DTypeLike, PyTree
 
-# Part of JAX's cache key: a loss that a user jitted is traced again inside a replica.
-_axis: Any = jax.make_user_context(default_value=None)
+replicas: Any = jax.make_user_context(default_value=None)
+"""A context in which losses are reduced as losses of one replica's part of a batch.
+
+Its value is the mesh axis of the replicas, or a tuple of several. The mean of the reduced losses over the replicas is
+the loss of the whole batch. It is part of JAX's cache key: a loss that a user jitted is traced again inside a replica.
+"""
 
 REDUCTIONS: Final[dict[str | None, str | None]] = {
     "mean": "mean",
@@ -45,7 +49,7 @@ class LossOptions(TypedDict, total=False):
     """The keyword arguments of every loss; see `Loss`."""
 
     reduction: str | None
-    dtype: Any
+    dtype: DTypeLike
     name: str | None
 
 
@@ -76,7 +80,9 @@ class Loss(Configurable, ABC):
     (dtype('float32'), 0.4338)
     """
 
-    def __init__(self, *, reduction: str | None = "mean", dtype: Any = "float32", name: str | None = None) -> None:
+    def __init__(
+        self, *, reduction: str | None = "mean", dtype: DTypeLike = "float32", name: str | None = None
+    ) -> None:
         self._dtype = _one_floating_dtype(dtype)
         self._reduction = as_reduction(reduction)
         self.name: str = snake_case(type(self).__name__) if name is None else name
@@ -92,7 +98,7 @@ class Loss(Configurable, ABC):
         return self._reduction
 
     @abstractmethod
-    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def call(self, y_true: PyTree, y_pred: PyTree) -> jax.Array:
         """Compute the loss of each example, shape (batch, ...).
 
         Args:
@@ -100,7 +106,7 @@ class Loss(Configurable, ABC):
             y_pred: outputs, in the loss's dtype if they are floating.
         """
 
-    def counts(self, y_true: Any) -> jax.Array | None:  # noqa: ARG002 (for overrides)
+    def counts(self, y_true: PyTree) -> jax.Array | None:  # noqa: ARG002 (for overrides)
         """Return which losses count in a mean, one bool for each result of `call`, in order; None if all do."""
         return None
 
@@ -112,7 +118,7 @@ class Loss(Configurable, ABC):
         """
         return ()
 
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> jax.Array:
+    def __call__(self, y_true: PyTree, y_pred: PyTree, sample_weight: ArrayLike | None = None) -> jax.Array:
         """Compute the loss, in the loss's dtype.
 
         Args:
@@ -150,7 +156,7 @@ class Loss(Configurable, ABC):
         return f"{type(self).__name__}(reduction={self._reduction!r}, dtype='{as_format(self._dtype)}')"
 
 
-def _one_floating_dtype(dtype: Any) -> DType:
+def _one_floating_dtype(dtype: DTypeLike) -> DType:
     try:
         row = as_format(dtype)
     except UnknownDtypeError:
@@ -165,7 +171,7 @@ def _one_floating_dtype(dtype: Any) -> DType:
     return row.dtype
 
 
-def _names_a_policy(dtype: Any) -> bool:
+def _names_a_policy(dtype: object) -> bool:
     if isinstance(dtype, (Policy, PolicyMap)):
         return True
     try:
@@ -174,7 +180,7 @@ def _names_a_policy(dtype: Any) -> bool:
         return False
 
 
-def as_reduction(reduction: Any) -> str | None:
+def as_reduction(reduction: object) -> str | None:
     """Look up a reduction by name: `"mean"`, `"sum"` or None."""
     if not isinstance(reduction, (str, type(None))) or reduction not in REDUCTIONS:
         raise UnknownNameError("reduction", reduction, [name for name in REDUCTIONS if name is not None])
@@ -216,7 +222,7 @@ def _without_last_one(weights: Any, ndim: int) -> Any:
     return weights[..., 0] if weights.ndim == ndim + 1 and weights.shape[-1] == 1 else weights
 
 
-def apply_weights(values: jax.Array, weights: Any) -> jax.Array:
+def apply_weights(values: jax.Array, weights: jax.Array) -> jax.Array:
     """Multiply values by weights; a value with weight 0 becomes 0 even if it is not finite.
 
     Args:
@@ -225,17 +231,6 @@ def apply_weights(values: jax.Array, weights: Any) -> jax.Array:
     """
     spread = spread_weights(weights, values.shape).astype(values.dtype)
     return jnp.where(spread == 0, jnp.zeros_like(values), values * spread)
-
-
-def replicas(axis_name: str | tuple[str, ...]) -> AbstractContextManager[None]:
-    """Return a context in which losses are reduced as losses of one replica's part of a batch.
-
-    The mean of the reduced losses over the replicas is the loss of the whole batch.
-
-    Args:
-        axis_name: the mesh axis of the replicas, or a tuple of several.
-    """
-    return _axis(axis_name)
 
 
 def reduce_losses(values: jax.Array, reduction: str | None, counts: jax.Array | None = None) -> jax.Array:
@@ -251,7 +246,7 @@ def reduce_losses(values: jax.Array, reduction: str | None, counts: jax.Array | 
     """
     if reduction is None:
         return values
-    axis = _axis.value
+    axis = replicas.value
     if reduction == "sum":
         total = jnp.sum(values)
         return total if axis is None else total * jax.lax.axis_size(axis)
@@ -266,7 +261,7 @@ def reduce_losses(values: jax.Array, reduction: str | None, counts: jax.Array | 
 
 
 def replace_nonfinite(
-    tree: Any, weights: Any, value: float, axes: Callable[[int], tuple[int, ...]] | None = None
+    tree: PyTree, weights: ArrayLike, value: float, axes: Callable[[int], tuple[int, ...]] | None = None
 ) -> Any:
     """Replace inf and NaN by a number where the weight is 0; everything else stays as it is.
 
@@ -305,7 +300,7 @@ def replace_nonfinite(
 
 
 def finite_pair(
-    y_true: Any, y_pred: Any, weights: jax.Array, axes: Callable[[int], tuple[int, ...]] | None = None
+    y_true: PyTree, y_pred: PyTree, weights: jax.Array, axes: Callable[[int], tuple[int, ...]] | None = None
 ) -> tuple[Any, Any]:
     """Replace inf and NaN where the weight is 0 in labels and outputs, as `replace_nonfinite` does."""
     y_true = replace_nonfinite(y_true, weights, _IN_Y_TRUE, axes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Unpack
+from typing import Unpack
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +39,7 @@ def weight_times(weights: jax.Array, values: jax.Array) -> jax.Array:
 class PairLoss(Loss):
     """A loss of two real arrays of one shape; a last axis of length 1 may be missing in one of them."""
 
-    def pair(self, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:
+    def pair(self, y_true: jax.Array, y_pred: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Check both arrays and cast them to the loss's dtype.
 
         Raises:
@@ -62,7 +62,7 @@ class MeanSquaredError(PairLoss):
     Array(22500., dtype=float32)
     """
 
-    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def call(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
         """Compute the loss of each example, shape (batch, ...) without the last axis; (batch,) for (batch,) inputs."""
         return squared_errors(*self.pair(y_true, y_pred))
 
@@ -77,7 +77,7 @@ class MeanAbsoluteError(PairLoss):
     Array(2., dtype=float32)
     """
 
-    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def call(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
         """Compute the loss of each example, as for `MeanSquaredError`."""
         return absolute_errors(*self.pair(y_true, y_pred))
 
@@ -104,7 +104,7 @@ class Huber(PairLoss):
             raise ArgumentError(f"delta must be a positive number, got {shown(delta)}: give delta=1.0")
         self.delta = delta
 
-    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def call(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
         """Compute the loss of each example, as for `MeanSquaredError`."""
         y_true, y_pred = self.pair(y_true, y_pred)
         size = jnp.abs(y_pred - y_true)
@@ -124,7 +124,7 @@ class Poisson(PairLoss):
     Array(2., dtype=float32)
     """
 
-    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def call(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
         """Compute the loss of each example, as for `MeanSquaredError`."""
         y_true, y_pred = self.pair(y_true, y_pred)
         return mean_of_each(y_pred - weight_times(y_true, jnp.log(y_pred + as_format(self.dtype).eps)))
@@ -146,7 +146,7 @@ class KLDivergence(PairLoss):
     0.693
     """
 
-    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def call(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
         """Compute the loss of each example, shape (batch, ...) without the last axis."""
         y_true, y_pred = (jnp.clip(each, as_format(self.dtype).eps, 1.0) for each in self.pair(y_true, y_pred))
         check_has_axes(self.name, y_pred)
@@ -177,7 +177,7 @@ class CosineSimilarity(PairLoss):
         """The axis of the vectors."""
         return as_axes("axis", self.axis, ndim)
 
-    def call(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def call(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
         """Compute the loss of each vector; the result has the shape of the inputs without the axis of the vectors."""
         y_true, y_pred = self.pair(y_true, y_pred)
         check_has_axes(self.name, y_pred)

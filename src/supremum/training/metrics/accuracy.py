@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -63,7 +61,7 @@ class SparseCategoricalAccuracy(MeanMetric):
     Array(0.5, dtype=float32)
     """
 
-    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def values(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
         """Whether each output is correct."""
         y_true, y_pred = array_pair(self.name, y_true, y_pred)
         return is_best(class_numbers(self.name, y_true, y_pred), y_pred)
@@ -82,7 +80,7 @@ class CategoricalAccuracy(MeanMetric):
     0.5
     """
 
-    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def values(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
         """Whether each output is correct."""
         return is_best(*_with_classes(self.name, y_true, y_pred))
 
@@ -110,7 +108,7 @@ class TopKCategoricalAccuracy(MeanMetric):
         super().__init__(name)
         self.k: int = positive_int("k", k)
 
-    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def values(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
         """Whether each output is correct; labels are integers, shape (...) or (..., 1), or one-hot, (..., classes)."""
         y_true, y_pred = array_pair(self.name, y_true, y_pred)
         if _are_classes(y_true, y_pred):
@@ -139,7 +137,7 @@ class BinaryAccuracy(MeanMetric):
         super().__init__(name)
         self.threshold: float = real_number("threshold", threshold)
 
-    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def values(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
         """Whether each element is correct; a NaN never is."""
         y_true, y_pred = aligned_pair(self.name, y_true, y_pred)
         return _is_on_side(y_true, y_pred, self.threshold)
@@ -166,7 +164,7 @@ class Accuracy(MeanMetric):
     0.5
     """
 
-    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def values(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
         """Whether each output is correct."""
         y_true, y_pred = array_pair(self.name, y_true, y_pred)
         if _are_classes(y_true, y_pred):
@@ -184,7 +182,7 @@ def _are_classes(y_true: jax.Array, y_pred: jax.Array) -> bool:
     return is_integer and y_pred.shape[-1:] > (1,) and y_true.shape in (y_pred.shape[:-1], (*y_pred.shape[:-1], 1))
 
 
-def _with_classes(name: str, y_true: Any, y_pred: Any) -> tuple[jax.Array, jax.Array]:
+def _with_classes(name: str, y_true: jax.Array, y_pred: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Convert one-hot labels to class numbers."""
     y_true, y_pred = same_shaped_pair(name, y_true, y_pred)
     if y_pred.ndim < 1 or y_pred.shape[-1] < 1:

@@ -16,6 +16,7 @@ from supremum.training.metrics.accuracy import (
 )
 from supremum.training.metrics.metric import FunctionMetric, Mean, MeanAbsoluteError, MeanSquaredError, Metric
 from supremum.training.user_functions import resolve
+from supremum.typing import ArrayLike, PyTree
 
 _NAMED: dict[str, Callable[[], Metric]] = {
     "accuracy": Accuracy,
@@ -31,7 +32,7 @@ _NAMED: dict[str, Callable[[], Metric]] = {
 }
 
 
-def as_metric(metric: Any) -> Metric:
+def as_metric(metric: str | Metric | Callable[[Any, Any], Any]) -> Metric:
     """Return a metric from a `Metric`, a name or a function.
 
     Args:
@@ -64,7 +65,7 @@ class OutputMetric(Metric):
         output_names: the names of all outputs; None if they have none.
     """
 
-    def __init__(self, metric: Metric, output: Any, output_names: Sequence[str] | None) -> None:
+    def __init__(self, metric: Metric, output: str | int, output_names: Sequence[str] | None) -> None:
         super().__init__(name=f"{output}_{metric.name}")
         self._metric = metric
         self._output = output
@@ -74,7 +75,7 @@ class OutputMetric(Metric):
         """The state before the first batch."""
         return self._metric.init()
 
-    def update(self, state: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+    def update(self, state: PyTree, y_true: PyTree, y_pred: PyTree, sample_weight: ArrayLike | None = None) -> Any:
         """The state after one more batch."""
         labels, outputs = (entries(each, self._output_names) for each in (y_true, y_pred))
         if self._output not in labels or self._output not in outputs:
@@ -84,7 +85,7 @@ class OutputMetric(Metric):
             )
         return self._metric.update(state, labels[self._output], outputs[self._output], sample_weight)
 
-    def result_of(self, state: Any) -> Any:
+    def result_of(self, state: PyTree) -> Any:
         """The value of the metric."""
         return self._metric.result_of(state)
 
@@ -98,7 +99,9 @@ class OutputLoss(Mean):
 
 
 def compile_metrics(
-    metrics: Any, losses: Sequence[str] = (), output_names: Sequence[str] | None = None
+    metrics: str | Metric | Callable[..., Any] | Sequence[Any] | Mapping[Any, Any],
+    losses: Sequence[str] = (),
+    output_names: Sequence[str] | None = None,
 ) -> list[Metric]:
     """Convert the `metrics` argument of `compile` to a list of metrics, after the losses of several outputs.
 
@@ -111,12 +114,13 @@ def compile_metrics(
         ArgumentError: if two metrics have the same name, or one is called "loss"; a `ValueError`.
     """
     instances: list[Metric] = [OutputLoss(name) for name in losses]
-    if isinstance(metrics, Mapping) or (isinstance(metrics, (list, tuple)) and any(map(_is_several, metrics))):
-        for output, each in entries(metrics, output_names).items():
+    several: Any = metrics if isinstance(metrics, (list, tuple, Mapping)) else [metrics]
+    if isinstance(several, Mapping) or any(map(_is_several, several)):
+        for output, each in entries(several, output_names).items():
             of_output = each if _is_several(each) else [] if each is None else [each]
             instances += [OutputMetric(as_metric(metric), output, output_names) for metric in of_output]
     else:
-        instances += [as_metric(metric) for metric in (metrics if _is_several(metrics) else [metrics])]
+        instances += map(as_metric, several)
     names = ["loss", *(metric.name for metric in instances)]
     for name in names:
         if names.count(name) > 1:
@@ -126,5 +130,5 @@ def compile_metrics(
     return instances
 
 
-def _is_several(metrics: Any) -> bool:
+def _is_several(metrics: object) -> bool:
     return isinstance(metrics, (list, tuple))

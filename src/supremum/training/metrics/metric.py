@@ -20,6 +20,7 @@ from supremum.nn import snake_case
 from supremum.training.data import aligned_pair, as_inputs, as_weights, one_array
 from supremum.training.losses import absolute_errors, apply_weights, spread_weights, squared_errors
 from supremum.training.user_functions import note_place
+from supremum.typing import ArrayLike, PyTree
 
 
 class Sum(NamedTuple):
@@ -39,7 +40,7 @@ def zero() -> Sum:
     return Sum(jnp.zeros((), "float32"), jnp.zeros((), "float32"))
 
 
-def plus(total: Sum, value: Any) -> Sum:
+def plus(total: Sum, value: jax.Array | float) -> Sum:
     """Add a number to a sum.
 
     Args:
@@ -61,7 +62,7 @@ def plus(total: Sum, value: Any) -> Sum:
     return Sum(whole, jnp.where(jnp.isfinite(whole), error - (whole - new), nothing))
 
 
-def plus_count(total: Sum, count: Any) -> Sum:
+def plus_count(total: Sum, count: jax.Array | int) -> Sum:
     """Add a whole number to a sum; the number may have more digits than float32.
 
     Args:
@@ -125,7 +126,7 @@ class Metric(ABC):
         """The state before anything is measured, in new buffers."""
 
     @abstractmethod
-    def update(self, state: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+    def update(self, state: PyTree, y_true: PyTree, y_pred: PyTree, sample_weight: ArrayLike | None = None) -> Any:
         """The state after one more batch.
 
         Args:
@@ -143,14 +144,14 @@ class Metric(ABC):
         """
 
     @abstractmethod
-    def result_of(self, state: Any) -> jax.Array:
+    def result_of(self, state: PyTree) -> jax.Array:
         """The value of the metric in a state, a float32 scalar; `result` returns it.
 
         Args:
             state: a result of `init` or `update`.
         """
 
-    def result(self, state: Any = None) -> jax.Array:
+    def result(self, state: PyTree = None) -> jax.Array:
         """The value of the metric, a float32 scalar; 0 if nothing was measured, as in Keras.
 
         Args:
@@ -160,7 +161,7 @@ class Metric(ABC):
             return self.result_of(state)
         return self.result_of(self.init() if self._state is None else self._state)
 
-    def update_state(self, *inputs: Any, sample_weight: Any = None) -> None:
+    def update_state(self, *inputs: PyTree, sample_weight: ArrayLike | None = None) -> None:
         """Add a batch to the state in the object, as `update` does.
 
         Args:
@@ -186,7 +187,7 @@ class MeanMetric(Metric):
     """
 
     @abstractmethod
-    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def values(self, y_true: PyTree, y_pred: PyTree) -> jax.Array:
         """The measured value of each example, shape (batch, ...).
 
         Args:
@@ -198,17 +199,19 @@ class MeanMetric(Metric):
         """The state before anything is measured."""
         return MeanState(zero(), zero())
 
-    def update(self, state: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> MeanState:
+    def update(
+        self, state: PyTree, y_true: PyTree, y_pred: PyTree, sample_weight: ArrayLike | None = None
+    ) -> MeanState:
         """The state after one more batch; see `Metric.update`."""
         values = self.values(as_inputs(y_true, None, "y_true"), as_inputs(y_pred, None, "y_pred"))
         return add_values(state, values, sample_weight)
 
-    def result_of(self, state: Any) -> jax.Array:
+    def result_of(self, state: PyTree) -> jax.Array:
         """The mean."""
         return quotient(*state)
 
 
-def add_values(state: MeanState, values: jax.Array, sample_weight: Any = None) -> MeanState:
+def add_values(state: MeanState, values: jax.Array, sample_weight: ArrayLike | None = None) -> MeanState:
     """Add values to a mean.
 
     Args:
@@ -247,7 +250,7 @@ class Mean(MeanMetric):
     """
 
     def update(  # pyright: ignore[reportIncompatibleMethodOverride] (there is nothing to compare with)
-        self, state: Any, values: Any, sample_weight: Any = None
+        self, state: PyTree, values: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> MeanState:
         """The state with more values; see `Metric.update`.
 
@@ -259,7 +262,7 @@ class Mean(MeanMetric):
         array = one_array(self.name, "values", as_inputs(values, None, "values"))
         return add_values(state, array, sample_weight)
 
-    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def values(self, y_true: PyTree, y_pred: PyTree) -> jax.Array:
         """Not used: `update` gets the values."""
         raise NotImplementedError
 
@@ -283,7 +286,9 @@ class FunctionMetric(MeanMetric):
         super().__init__(getattr(function, "__name__", "metric") if name is None else name)
         self.function = function
 
-    def update(self, state: Any, y_true: Any, y_pred: Any, sample_weight: Any = None) -> MeanState:
+    def update(
+        self, state: PyTree, y_true: PyTree, y_pred: PyTree, sample_weight: ArrayLike | None = None
+    ) -> MeanState:
         """The state after one more batch; see `Metric.update`."""
         values = self.values(y_true, y_pred)
         if values.ndim:
@@ -298,7 +303,7 @@ class FunctionMetric(MeanMetric):
         total = plus(state.total, values.astype("float32") * count)
         return MeanState(total, plus_count(state.weight, count))
 
-    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def values(self, y_true: PyTree, y_pred: PyTree) -> jax.Array:
         """The result of the function."""
         what = f"the result of {self.name}"
         with note_place(f"in the metric {self.name}", y_true=y_true, y_pred=y_pred):
@@ -318,7 +323,7 @@ class MeanSquaredError(MeanMetric):
         name: the name of the metric.
     """
 
-    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def values(self, y_true: PyTree, y_pred: PyTree) -> jax.Array:
         """The mean of each example."""
         return squared_errors(*map(as_wide, aligned_pair(self.name, y_true, y_pred)))
 
@@ -330,6 +335,6 @@ class MeanAbsoluteError(MeanMetric):
         name: the name of the metric.
     """
 
-    def values(self, y_true: Any, y_pred: Any) -> jax.Array:
+    def values(self, y_true: PyTree, y_pred: PyTree) -> jax.Array:
         """The mean of each example."""
         return absolute_errors(*map(as_wide, aligned_pair(self.name, y_true, y_pred)))
