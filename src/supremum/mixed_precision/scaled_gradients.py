@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
@@ -25,6 +25,7 @@ from supremum.mixed_precision.pytrees import (
     unscale,
     widen,
 )
+from supremum.typing import ArrayLike, DTypeLike, PyTree
 
 if TYPE_CHECKING:
     import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
@@ -36,7 +37,7 @@ MAX_RETRIES = 16
 """The default limit on how often one step is computed again: 15 halvings from 2**15 to 1, and one more."""
 
 
-def split_loss(out: Any, has_aux: bool) -> tuple[jax.Array, Any]:
+def split_loss(out: object, has_aux: bool) -> tuple[jax.Array, Any]:
     """Split the result of a loss function into the loss and the auxiliary data, and check the loss.
 
     Args:
@@ -55,7 +56,7 @@ def split_loss(out: Any, has_aux: bool) -> tuple[jax.Array, Any]:
     return _scalar(out[0]), out[1]
 
 
-def _scalar(loss: Any) -> jax.Array:
+def _scalar(loss: object) -> jax.Array:
     if isinstance(loss, (tuple, list)):
         raise OperandError(
             f"the loss must be a real floating scalar, got {described(loss)}: pass has_aux=True if the function "
@@ -110,8 +111,8 @@ def scaled_value_and_grad(
     has_aux: bool = False,
     on_overflow: str = "skip",
     max_retries: int = MAX_RETRIES,
-    axis_name: Any = None,
-    reduce_dtype: Any = None,
+    axis_name: Hashable | None = None,
+    reduce_dtype: DTypeLike | None = None,
 ) -> Callable[Concatenate[LossScaleState, P], ScaledGradients]:
     """Transform a loss function as `jax.value_and_grad` does, with the loss scaled and the gradients unscaled.
 
@@ -274,7 +275,7 @@ def _limit_scale(scale: jax.Array, loss: jax.Array) -> jax.Array:
     return jnp.minimum(scale, 2.0**row.max_exponent) if row.bits < as_format(scale.dtype).bits else scale
 
 
-def _as_arrays(tree: Any) -> Any:
+def _as_arrays(tree: PyTree) -> Any:
     def as_array(path: Any, leaf: Any) -> jax.Array:
         try:
             return jnp.asarray(leaf)
@@ -306,7 +307,7 @@ class ScaledOptimizerState(NamedTuple):
 
 
 def apply_or_skip(
-    settings: LossScale, state: LossScaleState, gradients: Any, apply: Callable[[], T], skip: Callable[[], T]
+    settings: LossScale, state: LossScaleState, gradients: PyTree, apply: Callable[[], T], skip: Callable[[], T]
 ) -> tuple[T, LossScaleState]:
     """Apply or skip a step, and update the state of the loss scale.
 
@@ -402,7 +403,7 @@ def loss_scaled(
     return optax.GradientTransformationExtraArgs(init, update)
 
 
-def scale_loss(loss: Any, opt_state: Any) -> jax.Array:
+def scale_loss(loss: ArrayLike, opt_state: PyTree) -> jax.Array:
     """Multiply a loss by the scale in the state of an optimizer, in at least float32.
 
     The gradient that enters a float16 loss is the scale in float16, which holds at most 65504: enough for the RFC's
@@ -426,7 +427,7 @@ def scale_loss(loss: Any, opt_state: Any) -> jax.Array:
     return wide * find_loss_scale_state(opt_state).loss_scale.astype(wide.dtype)
 
 
-def find_loss_scale_state(opt_state: Any) -> LossScaleState:
+def find_loss_scale_state(opt_state: PyTree) -> LossScaleState:
     """Find the state of the loss scale in the state of an optimizer, with its scale and counts.
 
     Args:

@@ -9,6 +9,7 @@ import jax
 
 from supremum.formats import as_format
 from supremum.mixed_precision import ExtraWeights, is_narrow_weight, step_key, storage_of_weights, widen
+from supremum.typing import ArrayLike
 
 Constrain: TypeAlias = Callable[[dict[str, jax.Array]], dict[str, jax.Array]]
 """A function that applies the constraints of variables to values by key."""
@@ -23,7 +24,7 @@ class NarrowValues:
         seed: the seed of stochastic rounding, an integer scalar; None for 0, which only one member may have.
     """
 
-    def __init__(self, weights: str | None, values: Mapping[str, jax.Array], seed: Any = None) -> None:
+    def __init__(self, weights: str | None, values: Mapping[str, jax.Array], seed: ArrayLike | None = None) -> None:
         self._values, self._seed = values, seed
         self._storage = storage_of_weights(weights or "stochastic")
         self._narrow = frozenset(key for key, value in values.items() if weights and is_narrow_weight(value, key))

@@ -17,6 +17,7 @@ from supremum.optimizers.hyperparameters import Hyperparameter, numbers_of_step
 from supremum.optimizers.narrow_values import NarrowValues
 from supremum.optimizers.state import OptimizerState
 from supremum.optimizers.weight_averages import with_average
+from supremum.typing import ArrayLike
 
 
 def initial_slots(
@@ -49,7 +50,7 @@ def take_step(
     state: OptimizerState,
     values: Mapping[str, jax.Array],
     aggregates: bool,
-    seed: Any,
+    seed: ArrayLike | None,
 ) -> tuple[dict[str, jax.Array], OptimizerState]:
     """Take a step of an optimizer.
 

@@ -16,6 +16,7 @@ import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, listed, shown
 from supremum.mixed_precision import is_floating, read_moments, store_moment, store_moments, widen
+from supremum.typing import PyTree
 
 _INJECTED: Any = optax.InjectStatefulHyperparamsState
 
@@ -26,7 +27,7 @@ def _is_by_key(keys: Set[str]) -> Callable[[Any], bool]:
     return lambda node: type(node) is dict and node.keys() == keys
 
 
-def rekey(slots: Any, keys: Set[str], names: Mapping[str, str]) -> Any:
+def rekey(slots: PyTree, keys: Set[str], names: Mapping[str, str]) -> Any:
     """Keep the slots of some of the variables, under new keys.
 
     Args:
@@ -42,7 +43,7 @@ def rekey(slots: Any, keys: Set[str], names: Mapping[str, str]) -> Any:
     return jax.tree.map(rename, slots, is_leaf=is_by_key)
 
 
-def merge(slots: Any, keys: Set[str], part: Any, part_keys: Set[str]) -> Any:
+def merge(slots: PyTree, keys: Set[str], part: PyTree, part_keys: Set[str]) -> Any:
     """Replace the slots of some variables, and the leaves that belong to no variable.
 
     Args:
@@ -61,7 +62,7 @@ def merge(slots: Any, keys: Set[str], part: Any, part_keys: Set[str]) -> Any:
 # Slots by name, for checkpoints
 
 
-def by_name(slots: Any) -> dict[str, jax.Array]:
+def by_name(slots: PyTree) -> dict[str, jax.Array]:
     """Return the leaves of a state, in order, by names such as `"mu/dense/kernel"` or `"count"`.
 
     A name consists of the names of fields and keys. It does not contain the place in a chain: names stay the same if
@@ -86,13 +87,13 @@ def _word(entry: Any) -> str:
     return str(entry.name if isinstance(entry, jax.tree_util.GetAttrKey) else entry.key)
 
 
-def replace_leaves(slots: Any, leaves: Mapping[str, Any]) -> Any:
+def replace_leaves(slots: PyTree, leaves: Mapping[str, Any]) -> Any:
     """Replace the leaves of a state that have a value in `leaves`, by name."""
     named = by_name(slots)
     return jax.tree.unflatten(jax.tree.structure(slots), [leaves.get(name, leaf) for name, leaf in named.items()])
 
 
-def carry_over(slots: Any, fresh: Any) -> Any:
+def carry_over(slots: PyTree, fresh: PyTree) -> Any:
     """Copy into a fresh state every leaf of an old state with the same name and shape, stored as the fresh leaf."""
     old, wide = by_name(read_moments(slots)), read_moments(fresh)
     leaves = {
@@ -110,7 +111,7 @@ def _is_injected(node: Any) -> bool:
     return isinstance(node, _INJECTED)
 
 
-def extract_numbers(slots: Any, names: Container[str] | None = None) -> tuple[Any, dict[str, Any]]:
+def extract_numbers(slots: PyTree, names: Container[str] | None = None) -> tuple[Any, dict[str, Any]]:
     """Split a state into its settable numbers, by name, and the state without them.
 
     Numbers from an optax schedule stay in the state.
@@ -141,7 +142,7 @@ def extract_numbers(slots: Any, names: Container[str] | None = None) -> tuple[An
     return jax.tree.map(take, slots, is_leaf=_is_injected), numbers
 
 
-def insert_numbers(slots: Any, numbers: Mapping[str, Any]) -> Any:
+def insert_numbers(slots: PyTree, numbers: Mapping[str, Any]) -> Any:
     """Put the numbers back into a state; the inverse of `extract_numbers`."""
 
     def give(node: Any) -> Any:
@@ -153,7 +154,9 @@ def insert_numbers(slots: Any, numbers: Mapping[str, Any]) -> Any:
     return jax.tree.map(give, slots, is_leaf=_is_injected)
 
 
-def injected_numbers(transformation: Any, given: Mapping[str, Any], kind: str) -> dict[str, Any]:
+def injected_numbers(
+    transformation: optax.GradientTransformation, given: Mapping[str, Any], kind: str
+) -> dict[str, Any]:
     """Return the injected numbers of a transformation by name, with those that are given instead.
 
     They are only visible in a state. There are none if no state can be made without the variables, as with a mask by
@@ -182,7 +185,7 @@ def injected_numbers(transformation: Any, given: Mapping[str, Any], kind: str) -
 # Transformations
 
 
-def check_transformation(transformation: Any) -> Any:
+def check_transformation(transformation: object) -> Any:
     """Check an optax transformation, and return it; convert `optax.MultiSteps`.
 
     Raises:
@@ -198,7 +201,7 @@ def check_transformation(transformation: Any) -> Any:
 
 
 def initial_slots(
-    transformation: Any,
+    transformation: optax.GradientTransformation,
     values: Mapping[str, jax.Array],
     names: Container[str],
     dtypes: Mapping[str, Any],
@@ -236,9 +239,9 @@ def initial_slots(
 
 
 def take_step(
-    transformation: Any,
+    transformation: optax.GradientTransformation,
     gradients: Mapping[str, jax.Array],
-    slots: Any,
+    slots: PyTree,
     wide: Mapping[str, jax.Array],
     keys: frozenset[str],
     numbers: Mapping[str, Any],

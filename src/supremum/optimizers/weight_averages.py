@@ -11,6 +11,7 @@ import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
 from supremum.mixed_precision import one_more
 from supremum.nn import Variable
+from supremum.typing import PyTree
 
 
 class AverageState(NamedTuple):
@@ -25,7 +26,7 @@ class AverageState(NamedTuple):
     average: Any
 
 
-def with_average(transformation: Any, momentum: float, overwrite_every: int | None) -> Any:
+def with_average(transformation: optax.GradientTransformation, momentum: float, overwrite_every: int | None) -> Any:
     """Return a transformation that also averages the values after its steps, as Keras does.
 
     The first average is the value after the first step; later ones are `momentum * average + (1 - momentum) * value`.
@@ -62,7 +63,7 @@ def with_average(transformation: Any, momentum: float, overwrite_every: int | No
     return optax.GradientTransformationExtraArgs(init, update)
 
 
-def assign_averages(slots: Any, variables: Mapping[str, Variable]) -> None:
+def assign_averages(slots: PyTree, variables: Mapping[str, Variable]) -> None:
     """Assign the averages in a state to variables, rounded to their dtypes; nothing if no step was averaged.
 
     Args:

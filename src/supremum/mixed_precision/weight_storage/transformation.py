@@ -23,6 +23,7 @@ from supremum.mixed_precision.weight_storage.weights import (
     is_narrow_weight,
     storage_of_weights,
 )
+from supremum.typing import ArrayLike, PyTree
 
 if TYPE_CHECKING:
     import optax  # pyright: ignore[reportMissingTypeStubs]
@@ -85,7 +86,7 @@ class NarrowWeights:
     moments: Mapping[str, Any]
     seed: int
 
-    def init(self, params: Any) -> NarrowWeightsState:
+    def init(self, params: PyTree) -> NarrowWeightsState:
         """Make the state for parameters.
 
         Args:
@@ -110,7 +111,13 @@ class NarrowWeights:
         return NarrowWeightsState(jnp.zeros((), jnp.int32), store_first(inner, wide, self.moments), extra)
 
     def step(
-        self, grads: Any, state: NarrowWeightsState, params: Any, *, seed: Any = None, **extra_args: Any
+        self,
+        grads: PyTree,
+        state: NarrowWeightsState,
+        params: PyTree,
+        *,
+        seed: ArrayLike | None = None,
+        **extra_args: object,
     ) -> NarrowStep:
         """Take a step: update the moments, and apply the update to the weights.
 
@@ -169,7 +176,7 @@ class NarrowWeights:
         weights = leaves.tree(weight for weight, _ in moved)
         return NarrowStep(weights, NarrowWeightsState(state.steps + 1, inner, after))
 
-    def update(self, *args: Any, **extra_args: Any) -> NoReturn:
+    def update(self, *args: object, **extra_args: object) -> NoReturn:
         """Raise: updates of narrow weights cannot be added by `optax.apply_updates`, which would round them away.
 
         Raises:

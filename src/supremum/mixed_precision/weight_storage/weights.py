@@ -105,7 +105,7 @@ WEIGHT_STORAGES: dict[str, WeightStorage] = {
 """The values of `weights=`."""
 
 
-def storage_of_weights(name: Any) -> WeightStorage:
+def storage_of_weights(name: object) -> WeightStorage:
     """Look up a way to store weights.
 
     Raises:
