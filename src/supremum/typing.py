@@ -60,7 +60,7 @@ ArrayLike: TypeAlias = "SupportsArray | Scalar | Sequence[ArrayLike]"
 
 >>> alike: list[ArrayLike] = [np.ones(3), 2.5, [[1, 2], [3, 4]]]
 """
-DTypeLike: TypeAlias = "str | type[Any] | np.dtype[Any] | SupportsDType | SupportsItemsize"
+DTypeLike: TypeAlias = str | type[Any] | np.dtype[Any] | SupportsDType | SupportsItemsize
 """A dtype, its name, a type such as `int` or `np.float16`, or something that has a dtype.
 
 >>> alike: list[DTypeLike] = ["int8", np.int8, np.dtype("int8"), np.ones(3, "int8")]

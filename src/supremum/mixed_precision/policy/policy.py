@@ -312,7 +312,7 @@ def _common_dtype(tree: PyTree) -> DType | None:
     return result_type(*leaves, rules=get_rules("jax")) if leaves else None
 
 
-PolicyLike: TypeAlias = "Policy | DTypeLike"
+PolicyLike: TypeAlias = Policy | DTypeLike
 """A policy, or what `Policy` makes one of."""
 
 
