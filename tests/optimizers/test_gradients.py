@@ -73,6 +73,7 @@ PAIRS = [
     (lambda v: [(jnp.ones(2), jnp.ones(2))], TypeError, r"nn\.Variable objects, got ArrayImpl"),
     (lambda v: [(1.0, v)], TypeError, "must be an array, got 1.0"),
     (lambda v: [v, v], TypeError, r"apply_gradients\(zip\(gradients, variables\)\)"),
+    (lambda v: zip([jnp.ones(2)], {"dense/kernel": v}, strict=True), TypeError, r"'dense/kernel': .* zip\(gradients, "),
     (lambda v: jnp.ones(2), TypeError, "pairs"),
     (lambda v: {"a": 1}, TypeError, "pairs"),
     (lambda v: [(jnp.ones(2, int), nn.Variable([1, 2], "n"))], ValueError, "variables must be real floating"),
@@ -86,6 +87,11 @@ def transformed(function):
 
 def updated(gradients, optimizer):
     return optimizer.update(gradients, optimizer.init({"w": jnp.ones(1)}), {"w": jnp.ones(1)})
+
+
+def minimized(*args):
+    """Minimize a loss that assigns to the variable."""
+    return lambda v: SGD(0.5).minimize(lambda *_: jnp.sum(v.assign_add(jnp.ones(2)).value), v, *args)
 
 
 def stepped(transformation):
@@ -108,6 +114,11 @@ OTHERS = [
     (stepped(optax.polyak_sgd()), ValueError, "cannot take a step on the variables w.*without other arguments such as"),
     (stepped(optax.masked(optax.sgd(1.0), {"v": True})), ValueError, "cannot make a state for the variables w"),
     (lambda v: SGD(0.1).build([v, v]), ValueError, "must occur only once"),
+    (minimized("mean"), TypeError, "must be arrays, got 'mean'"),
+    *(
+        (minimized(*args), ValueError, r"must not assign to Variable\('w'.*assign to it after the step")
+        for args in ((), (jnp.ones(1),))
+    ),
     (lambda v: SGD(0.1).build([]), ValueError, "needs at least one variable"),
     (
         lambda v: [each.build(variables_of()) for each in [SGD(0.1)] * 2],

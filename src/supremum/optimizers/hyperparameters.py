@@ -128,7 +128,7 @@ class Hyperparameter(Scalar):
             number = self.rule.check(self.name, value)
         self.schedule = value if callable(value) else None
         self.is_absent = self.schedule is None and (number is None or (self.rule.absent_at_zero and number == 0))
-        self._put(self.name, None if number is None else as_number(number))
+        self._put(self.name, None if number is None else jnp.asarray(np.float32(number)))
 
     def assign(self, value: ArrayLike) -> Hyperparameter:
         """Set the hyperparameter to another number.
@@ -147,11 +147,6 @@ class Hyperparameter(Scalar):
             )
         self._write(value)
         return self
-
-
-def as_number(number: float) -> jax.Array:
-    """Convert a number to a float32 scalar on the device."""
-    return jnp.asarray(np.float32(number))
 
 
 def shortest(number: jax.Array | np.float32) -> float:

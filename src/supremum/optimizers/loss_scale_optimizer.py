@@ -90,15 +90,6 @@ class StatefulLossScale:
         """The factor for the next loss, float32; it can be assigned."""
         return Scalar("loss_scale", lambda: self.state.loss_scale, self._assign_scale)
 
-    def assign(self, value: ArrayLike) -> StatefulLossScale:
-        """Assign the factor for the next loss, as `loss_scale.assign` does.
-
-        Args:
-            value: a real number within the bounds of the loss scale.
-        """
-        self.loss_scale.assign(value)
-        return self
-
     @property
     def num_good_steps(self) -> Scalar:
         """The steps in a row with finite gradients since the scale last changed; it can be assigned."""
@@ -205,7 +196,7 @@ class LossScaleOptimizer(OptimizerWrapper):
 
     @property
     def loss_scale(self) -> StatefulLossScale:
-        """The loss scale; a call of it returns the factor, and `loss_scale.assign` sets it."""
+        """The loss scale; a call of it returns the factor."""
         return self._loss_scale
 
     @property

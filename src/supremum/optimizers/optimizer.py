@@ -16,7 +16,7 @@ from supremum.argument_checks import chosen, flag, mapping, real_within, text
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.formats import DType
 from supremum.keyword_signature import KeywordSignature
-from supremum.mixed_precision import all_reduce_gradients
+from supremum.mixed_precision import all_reduce_gradients, as_optax
 from supremum.nn import Variable
 from supremum.optimizers import checkpoint_arrays, transformations
 from supremum.optimizers.eager_step import Stepper
@@ -154,7 +154,7 @@ class Optimizer:
                 raise OperandError(
                     f"Optimizer needs an optax transformation, got {shown(transformation)}: use that optimizer as it is"
                 )
-            checked = self._settings["transformation"] = transformations.check_transformation(transformation)
+            checked = self._settings["transformation"] = as_optax("an Optimizer", transformation)
             numbers = transformations.injected_numbers(checked, injected_hyperparameters, type(self).__name__)
             for name, number in numbers.items():
                 self.add_hyperparameter(name, number, Rule(low=-NON_NEGATIVE.high))

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import jax
 
 from supremum.errors import ArgumentError
-from supremum.mixed_precision import one_more
+from supremum.mixed_precision import StoredWeights, one_more
 from supremum.optimizers import transformations
 from supremum.optimizers.accumulation import accumulate, no_gradients
 from supremum.optimizers.gradients import constrain, process, wide_gradients
 from supremum.optimizers.hyperparameters import Hyperparameter, numbers_of_step
-from supremum.optimizers.narrow_values import NarrowValues
 from supremum.optimizers.state import OptimizerState
 from supremum.optimizers.weight_averages import with_average
 from supremum.typing import ArrayLike
@@ -39,7 +37,7 @@ def initial_slots(
     transformation = _transformation(optimizer, numbers_of_step(hyperparameters, state, values))
     names = [each.name for each in hyperparameters]
     slots = transformations.initial_slots(transformation, values, names, dtypes, type(optimizer).__name__)
-    slots = slots, NarrowValues(optimizer.weights, values).initial_extra()
+    slots = slots, StoredWeights(dict(values), optimizer.weights).initial_extra()
     return slots if optimizer.gradient_accumulation_steps is None else (no_gradients(values), slots)
 
 
@@ -68,7 +66,8 @@ def take_step(
     """
     variables = optimizer.built_for
     keys = frozenset(variables or values)
-    narrow, name = NarrowValues(optimizer.weights, values, seed), type(optimizer).__name__
+    weights, name = StoredWeights(dict(values), optimizer.weights, seed), type(optimizer).__name__
+    narrow = {path for path, is_narrow in zip(weights.paths, weights.is_narrow, strict=True) if is_narrow}
     aggregator = optimizer.gradient_aggregator if aggregates else None
 
     def step(gradients: dict[str, jax.Array], state: OptimizerState) -> tuple[dict[str, jax.Array], OptimizerState]:
@@ -78,9 +77,12 @@ def take_step(
             raise ArgumentError("at least one gradient must not be None, got None for every variable of this step")
         transformation, (slots, extra) = _transformation(optimizer, numbers), state.slots
         wide, slots = transformations.take_step(
-            transformation, processed, slots, narrow.wide_values(extra), keys, numbers, name
+            transformation, processed, slots, weights.wide(extra), keys, numbers, name
         )
-        stored, extra = narrow.stored_values(wide, extra, partial(constrain, variables=variables), state.iterations)
+        # Constraints get the wide values of variables that are stored specially, and the stored values of others.
+        wide |= constrain({key: value for key, value in wide.items() if key in narrow}, variables)
+        stored, extra = weights.store({key: wide.get(key) for key in values}, extra, state.iterations)
+        stored |= constrain({key: stored[key] for key in wide if key not in narrow}, variables)
         return stored, OptimizerState(one_more(state.iterations), state.hyperparameters, (slots, extra))
 
     gradients, count = wide_gradients(gradients, keys & values.keys()), optimizer.gradient_accumulation_steps

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
-from supremum.errors import ArgumentError, OperandError, UnknownNameError, listed, shown
+from supremum.errors import ArgumentError, UnknownNameError, listed, shown
 from supremum.mixed_precision import is_floating, read_moments, store_moment, store_moments, widen
 from supremum.typing import PyTree
 
@@ -183,21 +183,6 @@ def injected_numbers(
 
 
 # Transformations
-
-
-def check_transformation(transformation: object) -> Any:
-    """Check an optax transformation, and return it; convert `optax.MultiSteps`.
-
-    Raises:
-        OperandError: for anything else.
-    """
-    if isinstance(transformation, optax.MultiSteps):
-        transformation = transformation.gradient_transformation()
-    if not isinstance(transformation, optax.GradientTransformation):
-        raise OperandError(
-            f"an Optimizer needs an optax transformation, got {shown(transformation)}: use optax.adam(1e-3)"
-        )
-    return transformation
 
 
 def initial_slots(

@@ -70,11 +70,6 @@ NAMED: dict[str, Roles] = {
 }
 
 
-def policy_names() -> tuple[str, ...]:
-    """List the names that `Policy` takes, without the text form."""
-    return (*NAMED, *format_names())
-
-
 def parse_policy(name: object) -> Roles:
     """Parse a policy name, a text form or a dtype.
 
@@ -99,7 +94,7 @@ def parse_policy(name: object) -> Roles:
         if isinstance(name, str) and ("=" in name or "," in name):
             return _parse_text(name)
         near = (*near_names(str(error.name), NAMED), *error.near)[:3]
-        raise UnknownNameError("policy", error.name, policy_names(), near=near) from None
+        raise UnknownNameError("policy", error.name, (*NAMED, *format_names()), near=near) from None
     return usual_roles(dtype, dtype)
 
 
