@@ -76,10 +76,8 @@ class NarrowingReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain data for JSON."""
-        return {"arrays": [asdict(row) for row in self.rows], **self._totals()}
-
-    def _totals(self) -> dict[str, int]:
-        return {"bytes_before": self.bytes_before, "bytes_after": self.bytes_after}
+        arrays = [asdict(row) for row in self.rows]
+        return {"arrays": arrays, "bytes_before": self.bytes_before, "bytes_after": self.bytes_after}
 
     def __str__(self) -> str:
         lines = [

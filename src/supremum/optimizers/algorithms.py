@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, NamedTuple, TypedDict, Unpack
+from typing import Any, ClassVar, TypedDict, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -67,22 +67,6 @@ def decay_weights(share: jax.Array | None) -> Any:
     return optax.identity() if share is None else optax.add_decayed_weights(share)
 
 
-class AmsgradState(NamedTuple):
-    """The slots of `scale_by_amsgrad`.
-
-    Args:
-        count: the number of steps.
-        mu: the means of gradients.
-        nu: the means of their squares.
-        nu_max: the largest of these means so far.
-    """
-
-    count: Any
-    mu: Any
-    nu: Any
-    nu_max: Any
-
-
 def scale_by_amsgrad(b1: jax.Array, b2: jax.Array, eps: jax.Array) -> Any:
     """Return the transformation of `Adam` with `amsgrad`: `optax.scale_by_adam` with the largest mean of squares.
 
@@ -93,12 +77,8 @@ def scale_by_amsgrad(b1: jax.Array, b2: jax.Array, eps: jax.Array) -> Any:
     """
     adam = optax.scale_by_adam(b1=b1, b2=b2, eps=eps)
 
-    def init(params: Any) -> AmsgradState:
-        first: Any = adam.init(params)
-        return AmsgradState(first.count, first.mu, first.nu, jax.tree.map(jnp.zeros_like, first.nu))
-
     def update(updates: Any, state: Any, params: Any = None) -> Any:
-        after: Any = adam.update(updates, optax.ScaleByAdamState(state.count, state.mu, state.nu), params)[1]
+        after: Any = adam.update(updates, state, params)[1]
         largest = jax.tree.map(jnp.maximum, state.nu_max, after.nu)
         mean_share, square_share = (1 - decay**after.count for decay in (b1, b2))
 
@@ -106,9 +86,9 @@ def scale_by_amsgrad(b1: jax.Array, b2: jax.Array, eps: jax.Array) -> Any:
             return (mean / mean_share) / (jnp.sqrt(square / square_share) + eps)
 
         steps = jax.tree.map(step, after.mu, largest)
-        return steps, AmsgradState(after.count, after.mu, after.nu, largest)
+        return steps, optax.ScaleByAmsgradState(after.count, after.mu, after.nu, largest)
 
-    return optax.GradientTransformation(init, update)
+    return optax.GradientTransformation(optax.scale_by_amsgrad().init, update)
 
 
 class SGD(GradientDescent):
