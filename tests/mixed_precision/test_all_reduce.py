@@ -151,16 +151,6 @@ def test_all_reduce_works_in_vmap_with_an_axis_name():
         np.testing.assert_allclose(each(parts), np.tile(parts.mean(0), (4, 1)), rtol=1e-2)
 
 
-def test_all_reduce_accepts_several_axes():
-    parts = random_parts(8, 3)
-
-    def local(part):
-        return all_reduce_gradients(part[0], ("data", "more"), "float32")
-
-    mapped = jax.shard_map(local, mesh=mesh((4, 2), ("data", "more")), in_specs=P(("data", "more")), out_specs=P())
-    np.testing.assert_allclose(jax.jit(mapped)(parts), parts.mean(0), rtol=1e-5, atol=1e-7)
-
-
 def test_gradients_may_vary_along_different_axes():
     """In one array with "some", "all" would seem to vary along "model", which its out_specs do not allow."""
 

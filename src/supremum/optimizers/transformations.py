@@ -1,4 +1,4 @@
-"""The pure core of an optimizer: the slots, the injected hyperparameters and one step of an optax transformation.
+"""The state of an optax transformation: its slots by variable and by name, and its injected hyperparameters.
 
 Optax gets the parameters as a flat dict by key. The functions here rely on it: every tree in the state that has the
 structure of the parameters is a dict with the same keys.
@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
-from supremum.errors import ArgumentError, UnknownNameError, listed, shown
-from supremum.mixed_precision import is_floating, read_moments, store_moment, store_moments, widen
+from supremum.errors import ArgumentError, UnknownNameError, shown
+from supremum.mixed_precision import is_floating, read_moments, store_moments
 from supremum.typing import PyTree
 
 _INJECTED: Any = optax.InjectStatefulHyperparamsState
@@ -183,88 +183,6 @@ def injected_numbers(
 
 
 # Transformations
-
-
-def initial_slots(
-    transformation: optax.GradientTransformation,
-    values: Mapping[str, jax.Array],
-    names: Container[str],
-    dtypes: Mapping[str, Any],
-    optimizer: str,
-) -> Any:
-    """Make the initial slots of a transformation, as strong arrays.
-
-    Args:
-        transformation: the optax transformation.
-        values: the values of the variables, by key.
-        names: the names of the hyperparameters, which are not stored in the slots.
-        dtypes: how each field of the slots is stored, such as `"mu"`: a dtype or `"dynamic8"`; other fields keep the
-            dtype of the computation.
-        optimizer: the name of the optimizer in error messages.
-
-    Raises:
-        ArgumentError: if the transformation cannot be used with these variables.
-    """
-    wide = {key: widen(value) for key, value in values.items()}
-    try:
-        slots = optax.with_extra_args_support(transformation).init(wide)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ArgumentError(
-            f"the transformation of {optimizer} cannot make a state for the variables {listed(wide)}, "
-            f"a flat dict with these keys: {error}"
-        ) from error
-
-    def cast(path: Any, leaf: Any) -> Any:
-        array = jnp.asarray(leaf)
-        fields = [entry.name for entry in path if isinstance(entry, jax.tree_util.GetAttrKey)]
-        field = next((field for field in fields if dtypes.get(field) is not None), None)
-        return array if field is None else store_moment(array, dtypes[field], field)
-
-    return jax.tree_util.tree_map_with_path(cast, extract_numbers(slots, names)[0])
-
-
-def take_step(
-    transformation: optax.GradientTransformation,
-    gradients: Mapping[str, jax.Array],
-    slots: PyTree,
-    wide: Mapping[str, jax.Array],
-    keys: frozenset[str],
-    numbers: Mapping[str, Any],
-    optimizer: str,
-) -> tuple[dict[str, jax.Array], Any]:
-    """Take one step of a transformation, computed in at least float32.
-
-    Args:
-        transformation: the optax transformation.
-        gradients: the gradients by key, at least float32; variables without a gradient keep their values and slots.
-        slots: the slots of all variables.
-        wide: the values of the variables, by key, at least float32.
-        keys: the keys of the variables in the slots.
-        numbers: the hyperparameters of the step, by name.
-        optimizer: the name of the optimizer in error messages.
-
-    Returns:
-        The new values of the variables with a gradient, at least float32, and the new slots, in the dtypes of the old.
-
-    Raises:
-        ArgumentError: if the transformation cannot take a step on only these variables.
-    """
-    wide = {key: wide[key] for key in gradients}
-    slots = insert_numbers(slots, numbers)
-    part = rekey(slots, keys, {key: key for key in gradients})
-    update: Any = optax.with_extra_args_support(transformation).update
-    try:
-        updates, after = update(gradients, read_moments(part), wide)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ArgumentError(
-            f"the transformation of {optimizer} cannot take a step on the variables {listed(wide)}. "
-            "It must work on gradients and values as flat dicts with these keys, without other arguments such as the "
-            f"loss; if a variable has no gradient, a mask must be a function of the dict: {error}"
-        ) from error
-
-    # Dtypes must not change from step to step.
-    slots = merge(slots, keys, store_moments(after, part), gradients.keys())
-    return {key: wide[key] + updates[key] for key in gradients}, extract_numbers(slots, numbers)[0]
 
 
 def call_text(name: str, config: Mapping[str, Any]) -> str:
