@@ -7,7 +7,7 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from mixed_precision.meshes import all_reduces, compiled_sums, mesh, on_replicas
+from mixed_precision.meshes import all_reduces, mesh, on_replicas
 from mixed_precision.replica_groups import collectives
 from supremum import OperandError
 from supremum.errors import ArgumentError
@@ -52,18 +52,33 @@ def test_the_mean_is_exact_up_to_rounding_in_the_dtype(count):
         assert eps < 1e-6 or error.max() > 1e-6 * np.abs(exact).max()  # the sum did run in that dtype
 
 
+def mean_of(part):
+    return replica_mean(part, "data", "float16")
+
+
+def sum_of(part):
+    return replica_sum(part, "data", "float16")
+
+
+LARGEST = jnp.full((8, 3), 6e4, jnp.float16)
+# A function of each replica, its parts, and the number that every replica gets.
+RESULTS = {
+    "the mean does not overflow in float16": (reduced("float16"), LARGEST, 6e4),
+    "nor in bfloat16": (reduced("bfloat16"), LARGEST, 6e4),
+    "the sum does": (sum_of, LARGEST, np.inf),
+    # An eighth of it is zero in float16.
+    "division in float32": (reduced(), jnp.full((8, 2), 2.0**-24, jnp.float16), 2.0**-24),
+    "replica_mean divides": (mean_of, jnp.arange(8.0)[:, None], 3.5),
+    "replica_sum does not": (sum_of, jnp.arange(8.0)[:, None], 28),
+    "beyond float16": (reduced("float16"), jnp.zeros((8, 1)).at[2].set(1e6), np.inf),
+    "within bfloat16": (reduced("bfloat16"), jnp.zeros((8, 1)).at[2].set(2.0**20), 2.0**17),
+}
+
+
 @pytest.mark.compiled
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_averaging_does_not_overflow_in_the_sum(dtype):
-    largest = jnp.full((8, 3), 6e4, jnp.float16)
-    out = on_replicas(reduced(dtype), 8)(largest)
-    np.testing.assert_allclose(out, 6e4, rtol=as_format(dtype).eps)
-    assert np.all(np.isinf(on_replicas(lambda part: replica_sum(part, "data", "float16"), 8)(largest)))
-
-
-def test_narrow_gradients_are_divided_in_float32():
-    smallest = jnp.full((8, 2), 2.0**-24, jnp.float16)  # an eighth of it is zero in float16
-    assert np.all(on_replicas(reduced(), 8)(smallest) == 2.0**-24)
+def test_replicas_get_the_mean_or_the_sum():
+    for name, (function, parts, expected) in RESULTS.items():
+        np.testing.assert_allclose(on_replicas(function, 8)(parts), expected, rtol=2.0**-7, err_msg=name)
 
 
 def test_small_gradients_survive_float16_only_with_the_loss_scale():
@@ -85,24 +100,12 @@ def test_scaled_and_unscaled_gradients_give_the_same_mean(dtype):
     np.testing.assert_allclose(np.asarray(unscaled)[0], parts.mean(0), atol=4e-5)
 
 
-def test_replica_mean_divides_and_replica_sum_does_not():
-    parts = jnp.arange(8.0)[:, None]
-    assert np.all(on_replicas(lambda part: replica_mean(part, "data", "float16"), 8)(parts) == 3.5)
-    assert np.all(on_replicas(lambda part: replica_sum(part, "data", "float16"), 8)(parts) == 28)
-
-
 @pytest.mark.parametrize("dtype", [None, "float16", "bfloat16"])
 def test_infs_and_nans_on_one_replica_reach_all(dtype):
     parts = np.ones((8, 4), np.float32)
     parts[5, 1:] = np.inf, -np.inf, np.nan
     out = on_replicas(reduced(dtype, STATE, scaled=True), 8)(parts)
     assert np.isfinite(out).tolist() == [[True, False, False, False]] * 8
-
-
-def test_gradients_beyond_float16_become_infinite():
-    parts = jnp.zeros((4, 1)).at[2].set(1e6)
-    assert np.all(np.isinf(on_replicas(reduced("float16"), 4)(parts)))
-    assert np.all(np.isfinite(on_replicas(reduced("bfloat16"), 4)(parts)))
 
 
 def test_results_are_at_least_float32_and_keep_the_structure():
@@ -146,16 +149,6 @@ def test_all_reduce_works_in_vmap_with_an_axis_name():
     mapped = jax.vmap(reduced("float16", STATE), axis_name="data")
     for each in (mapped, jax.jit(mapped)):
         np.testing.assert_allclose(each(parts), np.tile(parts.mean(0), (4, 1)), rtol=1e-2)
-
-
-def test_all_reduce_accepts_several_axes():
-    parts = random_parts(8, 3)
-
-    def local(part):
-        return all_reduce_gradients(part[0], ("data", "more"), "float32")
-
-    mapped = jax.shard_map(local, mesh=mesh((4, 2), ("data", "more")), in_specs=P(("data", "more")), out_specs=P())
-    np.testing.assert_allclose(jax.jit(mapped)(parts), parts.mean(0), rtol=1e-5, atol=1e-7)
 
 
 def test_gradients_may_vary_along_different_axes():
@@ -212,11 +205,6 @@ def test_gradients_sharded_along_other_axes_are_not_gathered(check_vma, dtype, k
         np.testing.assert_allclose(mean, tree[name].mean(0), atol=2e-3 if dtype else 1e-6)
 
 
-def test_each_dtype_is_summed_as_it_is():
-    tree = {"a": jnp.ones((2, 3)), "b": jnp.ones((2, 4), jnp.complex64), "c": jnp.ones((2, 5), jnp.bfloat16)}
-    assert sorted(compiled_sums(on_replicas(reduced(), 2), tree)) == [("c64", 4), ("f32", 3), ("f32", 5)]
-
-
 # Invalid arguments
 
 
@@ -225,41 +213,22 @@ def suggested_fix(message):
     return re.search(r"jax\.lax\.pcast\(params, .*?, to=\"varying\"\)", str(message))[0]
 
 
-@pytest.mark.slow
-def test_gradients_summed_by_jax_raise_with_a_working_fix():
-    x = jnp.arange(8.0)
-
-    def step(params, x, fix=None):
-        params = eval(fix) if fix else params
-        return all_reduce_gradients(jax.grad(lambda params: (params["w"] * x).sum())(params), "data")
-
+@pytest.mark.parametrize(
+    ("axes", "sizes", "w", "spec", "along", "mean"),
+    [(("data",), 8, 2.0, P(), "'data'", 3.5), (("data", "more"), (4, 2), [2.0] * 4, P("data"), "'more'", 7)],
+)
+def test_gradients_summed_by_jax_raise_with_a_working_fix(axes, sizes, w, spec, along, mean):
     def run(fix=None):
-        mapped = jax.shard_map(
-            lambda params, x: step(params, x, fix), mesh=mesh(8), in_specs=(P(), P("data")), out_specs=P()
-        )
-        return mapped({"w": jnp.float32(2)}, x)
-
-    with pytest.raises(
-        ArgumentError, match=r"at w is the same on all replicas along 'data'; JAX has already summed"
-    ) as error:
-        run()
-    assert float(run(suggested_fix(error.value))["w"]) == 3.5
-
-
-def test_gradients_summed_by_jax_along_one_of_two_axes_raise():
-    parts = jnp.arange(4.0)
-
-    def run(fix=None):
-        def local(params):
+        def local(params, x):
             params = eval(fix) if fix else params
-            return all_reduce_gradients(params, ("data", "more"))
+            return all_reduce_gradients(jax.grad(lambda params: (params["w"] * x).sum())(params), axes)
 
-        mapped = jax.shard_map(local, mesh=mesh((4, 2), ("data", "more")), in_specs=P("data"), out_specs=P())
-        return jax.jit(mapped)(parts)
+        mapped = jax.shard_map(local, mesh=mesh(sizes, axes), in_specs=(spec, P("data")), out_specs=P())
+        return mapped({"w": jnp.asarray(w)}, jnp.arange(8.0))["w"]
 
-    with pytest.raises(ArgumentError, match="gradient at the root is the same on all replicas along 'more'") as error:
+    with pytest.raises(ArgumentError, match=f"at w is the same on all replicas along {along}; JAX has alr") as error:
         run()
-    assert float(run(suggested_fix(error.value))[0]) == 1.5
+    assert float(run(suggested_fix(error.value)).sum()) == mean
 
 
 @pytest.mark.parametrize("with_state", [False, True])

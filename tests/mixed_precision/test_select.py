@@ -29,39 +29,30 @@ def test_any_bool_scalar_is_a_predicate(pred):
     assert float(select_tree(pred, jnp.float32(3), jnp.float32(4))) == 3
 
 
-@pytest.mark.parametrize("pred", [1, 0.0, "yes", None, jnp.asarray(1), np.array([True]), [True]], ids=repr)
-def test_a_predicate_that_is_not_a_bool_scalar_raises(pred):
-    with pytest.raises(ValueError, match="predicate of select_tree must be a bool scalar, got"):
-        select_tree(pred, jnp.ones(2), jnp.ones(2))
+ONE = jnp.ones(2)
+STATIC = {"name": "dense", "fn": np.sin, "n": 3, "x": jnp.float32(1), "times": np.array(["a", "b"])}
+# Float0 is the dtype of gradients of integers.
+NOT_OF_JAX = {"none": np.zeros(2, jax.dtypes.float0), "wide": np.ones(2, np.longdouble)}
+# A predicate, two trees, and the error.
+INVALID = [
+    *((pred, ONE, ONE, ValueError, "predicate of select_tree must be a bool scalar, got")
+      for pred in (1, 0.0, "yes", None, jnp.asarray(1), np.array([True]), [True])),
+    *((jnp.asarray(False), STATIC, {**STATIC, name: other}, TypeError,
+       rf"needs arrays or two equal values, got .* \(at {name}\): use jnp.asarray")
+      for name, other in (("name", "conv"), ("fn", np.cos), ("n", 4), ("n", 3.0), ("n", jnp.asarray(3)), ("x", 1.0))),
+    (True, STATIC, {**STATIC, "times": np.array(["a", "c"])}, TypeError, r"\(at times\): use jnp.asarray"),
+    (True, {"a": ONE}, {"b": ONE}, ValueError, "needs two trees of the same structure, got"),
+    (True, {"a": [ONE]}, {"a": [jnp.ones(2, "float16")]}, TypeError, r"float32\[2\] and float16\[2\] \(at a/0\)"),
+    (True, ONE, jnp.ones(3), TypeError, r"got float32\[2\] and float32\[3\] \(at the root\)"),
+    (True, NOT_OF_JAX, {**NOT_OF_JAX, "wide": 2 * NOT_OF_JAX["wide"]}, TypeError, r"two equal values, .* \(at wide\)"),
+]  # fmt: skip
 
 
-def test_unequal_static_leaves_raise():
-    static = {"name": "dense", "fn": np.sin, "n": 3, "x": jnp.float32(1), "times": np.array(["a", "b"])}
-    changed = {**static, "x": jnp.float32(2), "times": np.array(["a", "b"])}
-    out = select_tree(jnp.asarray(False), static, changed)
+def test_equal_leaves_that_are_not_arrays_are_kept_and_others_raise():
+    out = select_tree(jnp.asarray(False), STATIC, {**STATIC, "x": jnp.float32(2), "times": np.array(["a", "b"])})
     assert (out["name"], out["fn"], out["n"], float(out["x"])) == ("dense", np.sin, 3, 2)
-    for name, other in (("name", "conv"), ("fn", np.cos), ("n", 4), ("n", 3.0), ("n", jnp.asarray(3)), ("x", 1.0)):
-        with pytest.raises(
-            TypeError, match=rf"needs arrays or two equal values, got .* \(at {name}\): use jnp.asarray"
-        ):
-            select_tree(jnp.asarray(False), static, {**static, name: other})
-    with pytest.raises(TypeError, match=r"\(at times\): use jnp.asarray"):
-        select_tree(True, static, {**static, "times": np.array(["a", "c"])})
-
-
-def test_different_structures_dtypes_and_shapes_raise():
-    with pytest.raises(ValueError, match="needs two trees of the same structure, got"):
-        select_tree(True, {"a": jnp.ones(2)}, {"b": jnp.ones(2)})
-    with pytest.raises(TypeError, match=r"got float32\[2\] and float16\[2\] \(at a/0\)"):
-        select_tree(True, {"a": [jnp.ones(2)]}, {"a": [jnp.ones(2, "float16")]})
-    with pytest.raises(TypeError, match=r"got float32\[2\] and float32\[3\] \(at the root\)"):
-        select_tree(True, jnp.ones(2), jnp.ones(3))
-
-
-def test_numpy_arrays_that_jax_cannot_hold_must_be_equal():
-    # Float0 is the dtype of gradients of integers.
-    nothing, wide = np.zeros(2, jax.dtypes.float0), np.ones(2, np.longdouble)
-    assert select_tree(jnp.asarray(False), nothing, nothing.copy()).dtype == jax.dtypes.float0
-    assert select_tree(jnp.asarray(False), wide, wide.copy()).dtype == np.longdouble
-    with pytest.raises(TypeError, match=r"needs arrays or two equal values, got .* \(at wide\)"):
-        select_tree(True, {"wide": wide}, {"wide": 2 * wide})
+    out = select_tree(jnp.asarray(False), NOT_OF_JAX, {name: each.copy() for name, each in NOT_OF_JAX.items()})
+    assert (out["none"].dtype, out["wide"].dtype) == (jax.dtypes.float0, np.longdouble)
+    for pred, one, other, error, message in INVALID:
+        with pytest.raises(error, match=message):
+            select_tree(pred, one, other)

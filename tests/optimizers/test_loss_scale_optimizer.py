@@ -84,25 +84,6 @@ def test_a_fixed_scale_is_never_updated_and_never_skips(method):
         assert performed_steps(method, np.inf, fixed) == {**expected, "w": -np.inf}
 
 
-def test_the_rfc_examples_work():
-    opt = SGD(0.25)
-    opt = LossScaleOptimizer(opt, "dynamic")
-    var = nn.Variable(1.0, "var", dtype="float32")
-    opt.minimize(lambda: var**2, var)
-    assert float(var.value) == 0.5
-
-    def loss_fn(value):
-        return value**2
-
-    grad = jax.grad(lambda value: opt.get_scaled_loss(loss_fn(value)))(var.value)
-    assert float(grad) == 2**15
-    (grad,) = opt.get_unscaled_gradients([grad])
-    opt.apply_gradients([(grad, var)])
-    assert float(var.value) == 0.25
-    grad = jax.grad(opt.get_scaled_loss(loss_fn))(var.value)  # a function works too
-    assert float(grad) == 2**14
-
-
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("seed", "settings"), [(0, SCALE), (1, DynamicLossScale(4.0, 2, hysteresis=2, maximum=16.0))])
 def test_a_skipped_step_changes_nothing_but_the_scale(seed, settings):
@@ -133,21 +114,15 @@ def test_a_skipped_step_changes_nothing_but_the_scale(seed, settings):
     assert int(optimizer.iterations) == len(bad) - bad.sum()
 
 
-def test_two_optimizers_can_share_a_scale():
-    shared = StatefulLossScale(SCALE)
-    one, other = (LossScaleOptimizer(SGD(0.5), shared) for _ in range(2))
-    assert one.loss_scale is other.loss_scale is shared
-    assert LossScaleOptimizer(SGD(), SCALE).loss_scale is not LossScaleOptimizer(SGD(), SCALE).loss_scale
-    w = nn.Variable([1.0], "w")
-    one.apply_gradients([(jnp.full(1, jnp.nan), w)])
-    other.apply_gradients([(jnp.full(1, jnp.nan), w)])
-    assert float(shared()) == START_SCALE / 4
-
-
-def test_the_parts_are_read_only_and_aggregation_can_be_set():
-    inner = SGD()
-    optimizer = LossScaleOptimizer(inner)
+def test_parts_are_read_only_and_may_be_shared_and_aggregation_can_be_set():
+    inner, shared = SGD(0.5), StatefulLossScale(SCALE)
+    optimizer, other = LossScaleOptimizer(inner, shared), LossScaleOptimizer(SGD(0.5), shared)
     assert optimizer.inner_optimizer is inner
+    assert optimizer.loss_scale is other.loss_scale is shared
+    assert LossScaleOptimizer(SGD(), SCALE).loss_scale is not LossScaleOptimizer(SGD(), SCALE).loss_scale
+    for each in (optimizer, other):
+        each.apply_gradients([(jnp.full(1, jnp.nan), nn.Variable([1.0], "w"))])
+    assert float(shared()) == START_SCALE / 4
     for name in ("loss_scale", "inner_optimizer"):
         with pytest.raises(AttributeError):
             setattr(optimizer, name, None)
@@ -160,23 +135,14 @@ def test_the_parts_are_read_only_and_aggregation_can_be_set():
         optimizer.aggregate_in_float16 = 1
 
 
-def test_invalid_optimizers_and_scales_raise():
-    assert type(LossScaleOptimizer(optax.sgd(0.5)).inner_optimizer) is Optimizer
-    scaled = LossScaleOptimizer(SGD())
-    for nested in (scaled, OptimizerWrapper(scaled), OptimizerWrapper(OptimizerWrapper(scaled))):
-        with pytest.raises(TypeError, match="already scales its loss"):
-            LossScaleOptimizer(nested)
-    with pytest.raises(TypeError, match=r"needs an optimizer, got None: pass SGD\(0.01\)"):
-        LossScaleOptimizer(None)
-    with pytest.raises(TypeError, match="needs a loss scale, got None: pass 'dynamic' or a number"):
-        LossScaleOptimizer(SGD(), None)
-    with pytest.raises(ValueError, match="dynamic"):
-        LossScaleOptimizer(SGD(), "dynamix")
-
-
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_a_scaled_loss_is_float32(dtype):
     optimizer = LossScaleOptimizer(SGD(), 1024)
+    assert float(jax.grad(optimizer.get_scaled_loss(jnp.square))(jnp.float32(0.25))) == 512  # a function works too
+    with jax.enable_x64(True):
+        wide = jax.grad(lambda w: optimizer.get_scaled_loss(w * (1 / 3)))(jnp.float64(1))
+        assert (wide.dtype, float(optimizer.get_unscaled_gradients([wide])[0])) == (jnp.float64, 1 / 3)
+        assert optimizer.get_scaled_loss(jnp.float64(1 / 3)).dtype == jnp.float32
     scaled = optimizer.get_scaled_loss(jnp.asarray(300, dtype))
     assert (scaled.dtype, scaled.weak_type) == (jnp.float32, False)
     assert float(scaled) == float(jnp.asarray(300, dtype)) * 1024
@@ -186,38 +152,32 @@ def test_a_scaled_loss_is_float32(dtype):
     np.testing.assert_array_equal(np.asarray(unscaled), np.asarray(jnp.asarray([1e-3], dtype), np.float32) / 1024)
 
 
-def test_a_scaled_float64_loss_is_float32_and_its_gradients_are_not():
-    with jax.enable_x64(True):
-        optimizer = LossScaleOptimizer(SGD(), 1024)
-        assert optimizer.get_scaled_loss(jnp.float64(1 / 3)).dtype == jnp.float32
-        grad = jax.grad(lambda w: optimizer.get_scaled_loss(w * (1 / 3)))(jnp.float64(1))
-        (grad,) = optimizer.get_unscaled_gradients([grad])
-        assert (grad.dtype, float(grad)) == (jnp.float64, 1 / 3)
+OPTIMIZER = LossScaleOptimizer(SGD())
+INVALID = [
+    *((lambda make=make: LossScaleOptimizer(make(OPTIMIZER)), TypeError, "already scales its loss")
+      for make in (lambda each: each, OptimizerWrapper, lambda each: OptimizerWrapper(OptimizerWrapper(each)))),
+    (lambda: LossScaleOptimizer(None), TypeError, r"needs an optimizer, got None: pass SGD\(0.01\)"),
+    (lambda: LossScaleOptimizer(SGD(), None), TypeError, "needs a loss scale, got None: pass 'dynamic' or a number"),
+    (lambda: LossScaleOptimizer(SGD(), "dynamix"), ValueError, "dynamic"),
+    *((lambda loss=loss: OPTIMIZER.get_scaled_loss(loss), TypeError, "real floating")
+      for loss in (jnp.int32(1), 1, None, 1j, "x")),
+    *((lambda bad=bad: OPTIMIZER.get_unscaled_gradients(bad), TypeError, "real floating arrays or None")
+      for bad in ([jnp.ones(2, int)], [1.0], ["x"])),
+    *((lambda call=call: jax.jit(call)(1.0), ValueError, r"constant from the time of tracing.*optimizer\.update")
+      for call in (OPTIMIZER.get_scaled_loss, OPTIMIZER.get_unscaled_gradients, jax.grad(OPTIMIZER.get_scaled_loss))),
+]  # fmt: skip
 
 
-def test_invalid_losses_and_gradients_raise():
-    optimizer = LossScaleOptimizer(SGD())
-    assert optimizer.get_scaled_loss(2.0).dtype == jnp.float32
-    assert float(optimizer.get_scaled_loss(nn.Variable([2.0], "w"))[0]) == 2**16
-    for loss in (jnp.int32(1), 1, None, 1j, "x"):
-        with pytest.raises(TypeError, match="real floating"):
-            optimizer.get_scaled_loss(loss)
-    for gradients in ([jnp.ones(2, int)], [1.0], ["x"]):
-        with pytest.raises(TypeError, match="real floating arrays or None"):
-            optimizer.get_unscaled_gradients(gradients)
-
-
-def test_a_dynamic_scale_raises_inside_jit():
-    optimizer = LossScaleOptimizer(SGD())
-    for call in (optimizer.get_scaled_loss, lambda x: optimizer.get_unscaled_gradients([x])):
-        with pytest.raises(
-            ValueError, match=r"constant from the time of tracing.*value_and_grad and optimizer\.update"
-        ):
-            jax.jit(call)(1.0)
-        with pytest.raises(ValueError, match="constant"):
-            jax.jit(jax.grad(lambda x, call=call: jnp.sum(jnp.asarray(call(x)))))(1.0)
+def test_invalid_arguments_raise():
+    for call, error, message in INVALID:
+        with pytest.raises(error, match=message):
+            call()
+    assert type(LossScaleOptimizer(optax.sgd(0.5)).inner_optimizer) is Optimizer
+    assert OPTIMIZER.get_scaled_loss(2.0).dtype == jnp.float32
+    assert float(OPTIMIZER.get_scaled_loss(nn.Variable([2.0], "w"))[0]) == 2**16
+    for call in (OPTIMIZER.get_scaled_loss, lambda x: OPTIMIZER.get_unscaled_gradients([x])):
         jax.vmap(call)(jnp.ones(2))
-        jax.jit(LossScaleOptimizer(SGD(), 8).get_scaled_loss)(1.0)
+    jax.jit(LossScaleOptimizer(SGD(), 8).get_scaled_loss)(1.0)
 
 
 def test_float16_variables_take_unscaled_gradients_that_float16_would_flush():
@@ -259,14 +219,15 @@ def test_the_pure_functions_take_a_state_and_return_the_next():
     assert int(optimizer.iterations) == 1
 
 
-def test_code_inside_a_step_reads_the_scale_of_that_step():
+def test_code_inside_a_step_reads_the_scale_and_the_numbers_of_that_step():
     optimizer = LossScaleOptimizer(SGD(1.0), SCALE)
     optimizer.inner_optimizer.gradient_transformers = [
-        lambda pairs: [(g * optimizer.loss_scale(), each) for g, each in pairs]
+        lambda pairs: [(g * optimizer.loss_scale() * optimizer.learning_rate, each) for g, each in pairs]
     ]
     w = nn.Variable([0.0], "w")
     for scale in (2.0, 8.0):
         w.assign(jnp.zeros(1))
         optimizer.loss_scale.loss_scale.assign(scale)
+        optimizer.learning_rate = scale / 2
         optimizer.apply_gradients([(jnp.ones(1), w)])
-        assert float(w.value[0]) == -scale
+        assert float(w.value[0]) == -scale * (scale / 2) ** 2

@@ -18,19 +18,9 @@ def test_calling_returns_a_float32_scalar():
             assert (found.dtype, found.shape, float(found), found.weak_type) == (jnp.float32, (), value, False)
 
 
-def test_setting_a_setting_raises():
-    scale = StatefulLossScale(NARROW)
-    assert scale.settings is NARROW
-    for name, value in NARROW.get_config().items():
-        for owner in (scale, scale.settings):
-            with pytest.raises(AttributeError):
-                setattr(owner, name, value)
-    assert scale.settings.get_config() == NARROW.get_config()
-
-
 def test_variables_can_be_assigned_but_not_replaced():
     scale = StatefulLossScale(NARROW)
-    assert scale.assign(16) is scale
+    scale.loss_scale.assign(16)
     scale.num_good_steps.assign(np.int8(1))
     assert (float(scale()), int(scale.num_good_steps), float(scale.loss_scale), scale.loss_scale * 2) == (16, 1, 16, 32)
     assert (scale.loss_scale.dtype, scale.num_good_steps.dtype, scale.loss_scale.shape) == (jnp.float32, jnp.int32, ())
@@ -40,7 +30,7 @@ def test_variables_can_be_assigned_but_not_replaced():
     for name in ("loss_scale", "num_good_steps"):
         with pytest.raises(AttributeError, match="no setter"):
             setattr(scale, name, 4)
-    for name in ("num_skipped_steps", "anything"):
+    for name in ("num_skipped_steps", "anything", *NARROW.get_config()):
         with pytest.raises(AttributeError):
             setattr(scale, name, 4)
 
@@ -77,20 +67,15 @@ def test_a_copy_has_the_same_state_and_changes_separately():
     assert len(buffers) == 10
 
 
-@pytest.mark.parametrize(
-    ("given", "error"), [(None, TypeError), ([], TypeError), ("dynamc", ValueError), (0.5, ValueError)]
-)
-def test_invalid_loss_scales_raise(given, error):
-    with pytest.raises(error):
-        StatefulLossScale(given)
-
-
 def test_invalid_states_raise_and_counts_can_be_read():
     scale = StatefulLossScale("dynamic")
     with pytest.raises(TypeError, match="LossScaleState"):
         scale.state = (1.0, 2)
     with pytest.raises(TypeError, match="copy"):
         StatefulLossScale(scale)
+    for bad, error in ((None, TypeError), ([], TypeError), ("dynamc", ValueError), (0.5, ValueError)):
+        with pytest.raises(error):
+            StatefulLossScale(bad)
     scale.state = scale.settings.update(scale.state, jnp.asarray(False))
     assert int(scale.num_skipped_steps) == 1
     assert "num_skipped_steps=1" in repr(scale)

@@ -155,25 +155,11 @@ def test_a_loss_that_is_not_a_real_floating_scalar_raises(loss, message, wrapped
     assert int(optimizer.iterations) == 0
 
 
-def test_a_variable_can_be_the_loss():
+def test_a_variable_or_a_constant_can_be_the_loss():
     for optimizer in (SGD(0.5), LossScaleOptimizer(SGD(0.5))):
         w = nn.Variable(2.0, "w", dtype="float32")
         assert [float(optimizer.minimize(lambda *_, w=w: w, [w], *args)) for args in ((), (X,))] == [2, 1.5]
-
-
-def test_a_constant_loss_has_gradients_of_zero():
-    w = nn.Variable([1.0], "w")
-    for optimizer in (SGD(0.5), LossScaleOptimizer(SGD(0.5))):
-        assert float(optimizer.minimize(lambda: 2.0, w)) == 2
-    assert float(w.value[0]) == 1
-
-
-def test_a_loss_that_assigns_to_trained_variables_raises():
-    w = nn.Variable([1.0], "w")
-    for args in ((), (X,)):
-        with pytest.raises(ValueError, match=r"must not assign to Variable\('w'.*assign to it after the step"):
-            SGD(0.5).minimize(lambda *_: jnp.sum(w.assign_add(jnp.ones(1)).value), w, *args)
-    assert float(w.value[0]) == 1
+        assert [float(each) for each in (optimizer.minimize(lambda: 2.0, w), w.value)] == [2, 1]  # no gradient
 
 
 def test_stateful_methods_raise_inside_a_trace():
@@ -194,12 +180,6 @@ def test_stateful_methods_raise_inside_a_trace():
             jax.jit(call)(jnp.ones(1))
         assert int(optimizer.iterations) == 0
         assert float(w.value[0]) == 1
-
-
-def test_arguments_that_are_not_arrays_raise():
-    w = nn.Variable([1.0], "w")
-    with pytest.raises(TypeError, match="must be arrays, got 'mean'"):
-        SGD(0.5).minimize(lambda how: jnp.sum(w.value), w, "mean")
 
 
 @pytest.mark.slow
@@ -225,11 +205,3 @@ def test_gradients_have_the_order_of_the_variables():
     assert [each.shape for each in found] == [(1,), (2,)]
     found = SGD().get_gradients(lambda: jnp.sum(a.value) + jnp.sum(b.value), {"z": b, "y": a})
     assert [each.shape for each in found] == [(2,), (1,)]
-
-
-def test_paths_in_pairs_raise_with_the_fix():
-    """`trainable_variables` is a list in Keras and a dict by path here."""
-    model, optimizer = model_of(), SGD()
-    gradients = optimizer.get_gradients(loss_of(model), model.trainable_variables, X, Y)
-    with pytest.raises(TypeError, match=r"got the name 'dense/kernel': .* zip\(gradients, "):
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))

@@ -52,6 +52,7 @@ from supremum.mixed_precision.policy.policy import Policy, as_policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap, UnmatchedPatternWarning
 from supremum.mixed_precision.pytrees import all_finite, cast_floating, select_tree
 from supremum.mixed_precision.pytrees import as_loss as as_loss
+from supremum.mixed_precision.pytrees import as_optax as as_optax
 from supremum.mixed_precision.pytrees import described as described
 from supremum.mixed_precision.pytrees import is_array as is_array
 from supremum.mixed_precision.pytrees import is_floating as is_floating
@@ -71,7 +72,6 @@ from supremum.mixed_precision.scaled_gradients import (
 from supremum.mixed_precision.scaled_gradients import apply_or_skip as apply_or_skip
 from supremum.mixed_precision.scaled_gradients import differentiate_scaled as differentiate_scaled
 from supremum.mixed_precision.scaled_gradients import split_loss as split_loss
-from supremum.mixed_precision.weight_storage.counter_hash import step_key as step_key
 from supremum.mixed_precision.weight_storage.memory import WeightMemory, WeightMemoryRow, weight_memory
 from supremum.mixed_precision.weight_storage.moments import BlockScaled
 from supremum.mixed_precision.weight_storage.moments import read_moments as read_moments
@@ -87,7 +87,7 @@ from supremum.mixed_precision.weight_storage.transformation import (
     narrow_weights,
 )
 from supremum.mixed_precision.weight_storage.weights import ExtraWeights
-from supremum.mixed_precision.weight_storage.weights import is_narrow_weight as is_narrow_weight
+from supremum.mixed_precision.weight_storage.weights import StoredWeights as StoredWeights
 from supremum.mixed_precision.weight_storage.weights import storage_of_weights as storage_of_weights
 from supremum.public_names import public_names
 

@@ -16,6 +16,7 @@ from supremum.mixed_precision.loss_scales import LossScaleState, as_state
 from supremum.mixed_precision.policy.policy import as_reducible
 from supremum.mixed_precision.pytrees import described, is_array, is_floating, is_inexact, rescale, unscale, widen
 from supremum.rules import held_dtype
+from supremum.typing import ArrayLike, DTypeLike, PyTree
 
 
 class Axes(NamedTuple):
@@ -32,7 +33,7 @@ class Axes(NamedTuple):
     tracked: frozenset[Hashable]
 
 
-def bound_axes(axis_name: Any) -> Axes:
+def bound_axes(axis_name: Hashable) -> Axes:
     """Look up the axes of one name or a tuple of names.
 
     Raises:
@@ -52,7 +53,7 @@ def bound_axes(axis_name: Any) -> Axes:
     return Axes(names, size, tracked)
 
 
-def _size(name: Any) -> int:
+def _size(name: Hashable) -> int:
     try:
         return jax.lax.axis_size(name)
     except (NameError, TypeError, ValueError):
@@ -62,12 +63,12 @@ def _size(name: Any) -> int:
         ) from None
 
 
-def varying_axes(leaf: Any) -> frozenset[Hashable]:
+def varying_axes(leaf: ArrayLike) -> frozenset[Hashable]:
     """Return the tracked axes along which a leaf varies."""
     return jax.typeof(leaf).manual_axis_type.varying
 
 
-def varying(tree: Any, axis_name: Any) -> Any:
+def varying(tree: PyTree, axis_name: Hashable) -> Any:
     """Mark the arrays and numbers of a pytree as varying between replicas.
 
     The gradient with respect to a varying value is the gradient of each replica. For a value that is the same on all
@@ -102,9 +103,9 @@ def as_typed(names: tuple[Hashable, ...]) -> str:
 
 
 def all_reduce_gradients(
-    grads: Any,
-    axis_name: Any,
-    reduce_dtype: Any = None,
+    grads: PyTree,
+    axis_name: Hashable,
+    reduce_dtype: DTypeLike | None = None,
     loss_scale_state: LossScaleState | None = None,
     *,
     scaled: bool = False,
@@ -155,7 +156,7 @@ def all_reduce_gradients(
     return unscale(replica_mean(grads, axis_name, reduce_dtype), scale)
 
 
-def replica_mean(grads: Any, axis_name: Any, dtype: Any = None) -> Any:
+def replica_mean(grads: PyTree, axis_name: Hashable, dtype: DTypeLike | None = None) -> Any:
     """Average gradients over all replicas in at least float32, without unscaling; see `all_reduce_gradients`."""
     size = _checked_axes(grads, axis_name).size
 
@@ -165,7 +166,7 @@ def replica_mean(grads: Any, axis_name: Any, dtype: Any = None) -> Any:
     return replica_sum(jax.tree.map(share, grads), axis_name, dtype)
 
 
-def replica_sum(grads: Any, axis_name: Any, dtype: Any = None) -> Any:
+def replica_sum(grads: PyTree, axis_name: Hashable, dtype: DTypeLike | None = None) -> Any:
     """Sum gradients over all replicas, for a loss that was divided by the number of replicas; see `replica_mean`."""
     reduced = as_reduce_dtype(dtype)
     axes = _checked_axes(grads, axis_name)
@@ -175,7 +176,7 @@ def replica_sum(grads: Any, axis_name: Any, dtype: Any = None) -> Any:
     return structure.unflatten([term.astype(leaf.dtype) for term, leaf in zip(summed, leaves, strict=True)])
 
 
-def as_reduce_dtype(dtype: Any) -> DType | None:
+def as_reduce_dtype(dtype: DTypeLike | None) -> DType | None:
     """Check that gradients can be reduced in a dtype, and return the dtype; None stays None.
 
     Raises:
@@ -196,11 +197,11 @@ def as_reduce_dtype(dtype: Any) -> DType | None:
     return row.dtype
 
 
-def _wide(leaf: Any) -> jax.Array:
+def _wide(leaf: ArrayLike) -> jax.Array:
     return widen(jnp.asarray(leaf))
 
 
-def _checked_axes(grads: Any, axis_name: Any) -> Axes:
+def _checked_axes(grads: PyTree, axis_name: Hashable) -> Axes:
     axes = bound_axes(axis_name)
     for path, leaf in jax.tree_util.tree_leaves_with_path(grads):
         where = jax.tree_util.keystr(path, simple=True, separator="/") or "the root"

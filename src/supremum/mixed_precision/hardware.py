@@ -16,6 +16,7 @@ import jax
 
 from supremum.formats import DType, as_format
 from supremum.mixed_precision.policy.global_policy import PolicyWarning
+from supremum.typing import DTypeLike
 from supremum.user_frame import warn_user
 
 
@@ -61,7 +62,7 @@ def _cpu_flags() -> frozenset[str] | None:
     )
 
 
-def _has_flag(_: Any) -> bool | None:
+def _has_flag(_: object) -> bool | None:
     flags = _cpu_flags()
     return None if flags is None else bool(flags & _CPU_FLAGS)
 
@@ -79,7 +80,7 @@ SUPPORT: Mapping[str, Mapping[str, tuple[str, Check]]] = {
 _warned: set[DType] = set()
 
 
-def gains(dtype: Any, device: Any) -> bool | None:
+def gains(dtype: DTypeLike, device: Any) -> bool | None:
     """Whether a device computes faster in a 16-bit dtype than in float32; None if that cannot be found out.
 
     Args:

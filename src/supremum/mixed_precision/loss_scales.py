@@ -70,7 +70,7 @@ def initial_state(scale: float, **counts: int) -> LossScaleState:
     return LossScaleState(jnp.array(scale, jnp.float32), *integers)
 
 
-def as_state(state: Any) -> LossScaleState:
+def as_state(state: object) -> LossScaleState:
     """Convert the leaves of a state to strong arrays: float32 for the scale, integers for the counts.
 
     A restored or hand-made state may hold a float16 scale, NumPy scalars or Python numbers. Without the conversion

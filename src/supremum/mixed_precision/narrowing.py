@@ -13,10 +13,11 @@ from jax.core import Tracer
 from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, as_format, at_least_float32
-from supremum.mixed_precision.policy.policy import Policy, as_policy
+from supremum.mixed_precision.policy.policy import Policy, PolicyLike, as_policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap
 from supremum.mixed_precision.pytrees import is_floating, path_text
 from supremum.render import aligned
+from supremum.typing import PyTree, SupportsArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +76,8 @@ class NarrowingReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain data for JSON."""
-        return {"arrays": [asdict(row) for row in self.rows], **self._totals()}
-
-    def _totals(self) -> dict[str, int]:
-        return {"bytes_before": self.bytes_before, "bytes_after": self.bytes_after}
+        arrays = [asdict(row) for row in self.rows]
+        return {"arrays": arrays, "bytes_before": self.bytes_before, "bytes_after": self.bytes_after}
 
     def __str__(self) -> str:
         lines = [
@@ -108,7 +107,7 @@ class Narrowed(NamedTuple):
     report: NarrowingReport
 
 
-def narrow(tree: Any, policy: Any) -> Narrowed:
+def narrow(tree: PyTree, policy: PolicyLike | PolicyMap) -> Narrowed:
     """Narrow the real floating arrays of a checkpoint to the variable dtypes of policies, for inference.
 
     An array is never widened, and never changes between two dtypes of one width. Integers, bools, complex numbers and
@@ -183,7 +182,7 @@ def _narrowed(path: str, leaf: Any, dtype: DType) -> Any:
         return leaf.astype(dtype)
 
 
-def _relative_error(before: Any, after: Any) -> float:
+def _relative_error(before: SupportsArray, after: SupportsArray) -> float:
     errors = [0.0]
     for old, new in zip(_blocks(before), _blocks(after), strict=True):
         wide = at_least_float32(old.dtype)
@@ -195,7 +194,7 @@ def _relative_error(before: Any, after: Any) -> float:
     return max(errors)
 
 
-def _blocks(array: Any) -> Iterator[np.ndarray[Any, Any]]:
+def _blocks(array: SupportsArray) -> Iterator[np.ndarray[Any, Any]]:
     """The values on the host; of an array that other processes hold too, those of this process."""
     if isinstance(array, jax.Array) and not array.is_fully_addressable:
         yield from (np.asarray(shard.data) for shard in array.addressable_shards)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from supremum.errors import ArgumentError, OperandError, shown
 
 
-def check_pattern(pattern: Any, owner: str) -> None:
+def check_pattern(pattern: object, owner: str) -> None:
     """Check a pattern.
 
     Args:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +12,10 @@ import numpy as np
 
 from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, OperandError, shortened, shown
-from supremum.formats import FORMATS, Kind, as_format, at_least_float32
+from supremum.formats import FORMATS, DType, Kind, as_format, at_least_float32
 from supremum.jaxprs import is_array
 from supremum.rules import JAX_X32, is_explicit_x64, is_x64
+from supremum.typing import DTypeLike, PyTree
 
 if TYPE_CHECKING:
     import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
@@ -23,7 +24,7 @@ _FLOATING = frozenset(row.dtype for row in FORMATS if row.kind is Kind.FLOAT)
 _INEXACT = frozenset(row.dtype for row in FORMATS if row.is_inexact)
 
 
-def is_floating(leaf: Any) -> bool:
+def is_floating(leaf: object) -> bool:
     """Whether a leaf is an array or NumPy scalar of a real floating dtype.
 
     Python floats do not count: they are weak and follow the array they are combined with, so a small constant such as
@@ -32,27 +33,28 @@ def is_floating(leaf: Any) -> bool:
     return isinstance(leaf, (jax.Array, np.ndarray, np.generic)) and is_floating_dtype(leaf.dtype)
 
 
-def is_inexact(leaf: Any) -> bool:
+def is_inexact(leaf: object) -> bool:
     """Whether a leaf is an array or NumPy scalar of a real or complex floating dtype."""
     return isinstance(leaf, (jax.Array, np.ndarray, np.generic)) and leaf.dtype in _INEXACT
 
 
-def is_floating_dtype(dtype: Any) -> bool:
+def is_floating_dtype(dtype: object) -> TypeGuard[DType]:
     """Whether a value is a real floating dtype, of either byte order."""
     # The dtypes of PRNG keys are not NumPy dtypes. The dtypes of strings and times are, but are not number formats.
     return isinstance(dtype, np.dtype) and dtype.newbyteorder("=") in _FLOATING
 
 
-def described(value: Any) -> str:
+def described(value: object) -> str:
     """Describe a value in an error message: the dtype and shape of an array, the type of anything else.
 
     >>> described(jnp.ones(2)), described("loss")
     ('float32[2]', 'str')
     """
-    return f"{value.dtype}{list(value.shape)}" if hasattr(value, "dtype") else type(value).__name__
+    array: Any = value
+    return f"{array.dtype}{list(array.shape)}" if hasattr(value, "dtype") else type(value).__name__
 
 
-def path_text(path: Any) -> str:
+def path_text(path: Iterable[object]) -> str:
     """Write a path of `jax.tree_util` as its names, joined by slashes; empty for the root.
 
     >>> ((path, _),) = jax.tree_util.tree_leaves_with_path({"dense": {"kernel": 1}})
@@ -62,7 +64,7 @@ def path_text(path: Any) -> str:
     return jax.tree_util.keystr(tuple(path), simple=True, separator="/")
 
 
-def as_optax(owner: str, optimizer: Any) -> optax.GradientTransformationExtraArgs:
+def as_optax(owner: str, optimizer: object) -> optax.GradientTransformationExtraArgs:
     """Convert an optax optimizer to a transformation whose `update` takes further arguments.
 
     Args:
@@ -97,7 +99,7 @@ def as_real_floating(name: str, value: Any) -> str:
     return f"{name}.real" if value.dtype in _INEXACT - _FLOATING else f"{name}.astype('float32')"
 
 
-def as_loss(loss: Any) -> jax.Array:
+def as_loss(loss: object) -> jax.Array:
     """Convert a loss to a JAX array; a Python float is a constant with zero gradients.
 
     Raises:
@@ -112,7 +114,7 @@ def as_loss(loss: Any) -> jax.Array:
     return jnp.asarray(loss)
 
 
-def cast_floating(tree: Any, dtype: Any) -> Any:
+def cast_floating(tree: PyTree, dtype: DTypeLike) -> Any:
     """Cast the real floating leaves of a pytree to one dtype, and keep all other leaves.
 
     Args:
@@ -145,7 +147,7 @@ def cast_floating(tree: Any, dtype: Any) -> Any:
     return jax.tree.map(cast, pytree("tree", tree))
 
 
-def cast_like(tree: Any, like: Any) -> Any:
+def cast_like(tree: PyTree, like: PyTree) -> Any:
     """Cast the real floating leaves of a pytree to the dtypes of another pytree, where these are real floating too."""
 
     def cast(leaf: Any, model: Any) -> Any:
@@ -155,7 +157,7 @@ def cast_like(tree: Any, like: Any) -> Any:
     return jax.tree.map(cast, tree, like)
 
 
-def keep_64_bits(tree: Any) -> Any:
+def keep_64_bits(tree: PyTree) -> Any:
     """Convert the 64-bit NumPy arrays of a pytree to JAX arrays of 64 bits.
 
     With x64 off JAX narrows NumPy arrays, even if `jax_explicit_x64_dtypes` allows 64 bits; an array keeps its 64 bits
@@ -174,7 +176,7 @@ def keep_64_bits(tree: Any) -> Any:
     return jax.tree.map(keep, tree)
 
 
-def native(leaf: Any) -> Any:
+def native(leaf: object) -> Any:
     """Convert a NumPy array to the machine's byte order, the only one that JAX takes.
 
     Args:
@@ -188,14 +190,15 @@ def native(leaf: Any) -> Any:
     return leaf
 
 
-def widen(leaf: Any) -> Any:
+def widen(leaf: object) -> Any:
     """Cast a floating leaf that is narrower than float32 to float32, and return anything else as it is."""
-    if not is_floating(leaf) or as_format(leaf.dtype).dtype == at_least_float32(leaf.dtype):
+    array: Any = leaf
+    if not is_floating(leaf) or as_format(array.dtype).dtype == at_least_float32(array.dtype):
         return leaf
-    return jnp.asarray(leaf).astype(jnp.float32)
+    return jnp.asarray(array).astype(jnp.float32)
 
 
-def select_tree(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select_tree(pred: jax.Array | bool, on_true: PyTree, on_false: PyTree) -> Any:
     """Choose one of two pytrees of the same structure, leaf by leaf with `jnp.where`.
 
     Both are computed, and every leaf is read and written. `jax.lax.cond` computes only one of them. Prefer it for
@@ -241,7 +244,7 @@ def select_tree(pred: Any, on_true: Any, on_false: Any) -> Any:
     return jax.tree_util.tree_map_with_path(select, on_true, on_false)
 
 
-def all_finite(tree: Any) -> jax.Array:
+def all_finite(tree: PyTree) -> jax.Array:
     """Whether no floating leaf of a pytree, real or complex, has an inf or a NaN.
 
     Each leaf is checked separately: a global norm would overflow on finite gradients.
@@ -263,17 +266,17 @@ def all_finite(tree: Any) -> jax.Array:
     return jnp.all(jnp.stack(checks)) if checks else jnp.asarray(True)
 
 
-def rescale(tree: Any, scale: jax.Array) -> Any:
+def rescale(tree: PyTree, scale: jax.Array) -> Any:
     """Multiply gradients by the scale in at least float32, as the backward pass of the scaled loss would."""
     return _with_scale(operator.mul, tree, scale)
 
 
-def unscale(tree: Any, scale: jax.Array) -> Any:
+def unscale(tree: PyTree, scale: jax.Array) -> Any:
     """Divide the gradients of a scaled loss by the scale, in at least float32."""
     return _with_scale(operator.truediv, tree, scale)
 
 
-def _with_scale(combine: Callable[[Any, Any], Any], tree: Any, scale: jax.Array) -> Any:
+def _with_scale(combine: Callable[[Any, Any], Any], tree: PyTree, scale: jax.Array) -> Any:
     def with_scale(leaf: Any) -> Any:
         wide = widen(leaf)
         return combine(wide, scale.astype(wide.dtype))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.argument_checks import chosen, pytree, whole_number
+from supremum.argument_checks import chosen, pytree
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
 from supremum.mixed_precision.all_reduce import as_reduce_dtype, replica_mean, varying
@@ -25,6 +25,7 @@ from supremum.mixed_precision.pytrees import (
     unscale,
     widen,
 )
+from supremum.typing import ArrayLike, DTypeLike, PyTree
 
 if TYPE_CHECKING:
     import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
@@ -33,10 +34,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MAX_RETRIES = 16
-"""The default limit on how often one step is computed again: 15 halvings from 2**15 to 1, and one more."""
+"""The limit on how often one step is computed again: 15 halvings from 2**15 to 1, and one more."""
 
 
-def split_loss(out: Any, has_aux: bool) -> tuple[jax.Array, Any]:
+def split_loss(out: object, has_aux: bool) -> tuple[jax.Array, Any]:
     """Split the result of a loss function into the loss and the auxiliary data, and check the loss.
 
     Args:
@@ -55,7 +56,7 @@ def split_loss(out: Any, has_aux: bool) -> tuple[jax.Array, Any]:
     return _scalar(out[0]), out[1]
 
 
-def _scalar(loss: Any) -> jax.Array:
+def _scalar(loss: object) -> jax.Array:
     if isinstance(loss, (tuple, list)):
         raise OperandError(
             f"the loss must be a real floating scalar, got {described(loss)}: pass has_aux=True if the function "
@@ -109,9 +110,8 @@ def scaled_value_and_grad(
     *,
     has_aux: bool = False,
     on_overflow: str = "skip",
-    max_retries: int = MAX_RETRIES,
-    axis_name: Any = None,
-    reduce_dtype: Any = None,
+    axis_name: Hashable | None = None,
+    reduce_dtype: DTypeLike | None = None,
 ) -> Callable[Concatenate[LossScaleState, P], ScaledGradients]:
     """Transform a loss function as `jax.value_and_grad` does, with the loss scaled and the gradients unscaled.
 
@@ -121,7 +121,7 @@ def scaled_value_and_grad(
 
     With `on_overflow="retry"` no step is lost to a scale that is too high. The loss is computed again at a lower scale
     until the gradients are finite, in a `lax.while_loop` outside the common path. If the gradients are still not finite
-    at the floor or after `max_retries`, the scale is not the cause (the data may hold a NaN). Then skip the step; the
+    at the floor or after 16 retries, the scale is not the cause (the data may hold a NaN). Then skip the step; the
     scale is lowered once, as if there had been no retry. Jit the step: outside `jax.jit` every call compiles the loop
     again. The result cannot be differentiated again in reverse mode.
 
@@ -137,7 +137,6 @@ def scaled_value_and_grad(
         argnums: which positional arguments of `loss_fn` to differentiate, as in `jax.value_and_grad`.
         has_aux: whether `loss_fn` returns auxiliary data; with `"retry"` they must be arrays.
         on_overflow: `"skip"`, if the caller skips steps whose gradients are not finite, or `"retry"`.
-        max_retries: the largest number of times that one step is computed again.
         axis_name: the replica axis of a `jax.shard_map` or `jax.vmap`, or a tuple of several axes.
         reduce_dtype: the dtype in which gradients are summed over replicas, as in `all_reduce_gradients`; None for the
             dtype of each gradient, at least float32.
@@ -180,16 +179,14 @@ def scaled_value_and_grad(
     chosen("on_overflow", on_overflow, ("skip", "retry"))
     if on_overflow == "retry" and not settings.skips:
         raise ArgumentError(f"{settings} does not check for overflows and cannot retry: use on_overflow='skip'")
-    max_retries = whole_number("max_retries", max_retries, 0, int(as_format("int32").max))
     reduced = as_reduce_dtype(reduce_dtype)
-    choices: dict[str, Any] = {"has_aux": has_aux, "on_overflow": on_overflow, "max_retries": max_retries}
+    if axis_name is None and reduced is not None:
+        raise ArgumentError(f"reduce_dtype={str(reduced)!r} needs an axis: pass axis_name, such as 'data'")
+    mean = None if axis_name is None else partial(replica_mean, axis_name=axis_name, dtype=reduced)
+    retries = on_overflow == "retry"
+    differentiate = differentiate_scaled(loss_fn, settings, argnums, has_aux=has_aux, aggregate=mean, retries=retries)
     if axis_name is None:
-        if reduced is not None:
-            raise ArgumentError(f"reduce_dtype={str(reduced)!r} needs an axis: pass axis_name, such as 'data'")
-        return differentiate_scaled(loss_fn, settings, argnums, **choices)
-    differentiate = differentiate_scaled(
-        loss_fn, settings, argnums, **choices, aggregate=lambda grads: replica_mean(grads, axis_name, reduced)
-    )
+        return differentiate
 
     def of_replicas(state: LossScaleState, /, *args: P.args, **kwargs: P.kwargs) -> ScaledGradients:
         count = len(args)
@@ -207,20 +204,18 @@ def differentiate_scaled(
     *,
     has_aux: bool = False,
     aggregate: Callable[[Any], Any] | None = None,
-    on_overflow: str = "skip",
-    max_retries: int = MAX_RETRIES,
+    retries: bool = False,
 ) -> Callable[Concatenate[LossScaleState, P], ScaledGradients]:
     """Implement `scaled_value_and_grad`, for arguments that are already checked.
 
     Args:
-        loss_fn: as for `scaled_value_and_grad`, like `argnums`, `has_aux`, `on_overflow` and `max_retries`.
-        settings: the loss scale; it must be dynamic for `"retry"`.
+        loss_fn: as for `scaled_value_and_grad`, like `argnums` and `has_aux`.
+        settings: the loss scale; it must be dynamic for retries.
         argnums: the arguments to differentiate.
         has_aux: whether `loss_fn` returns auxiliary data.
         aggregate: a function that turns the scaled gradients of one replica into the scaled gradients of all replicas,
             in at least float32; its result is checked for overflows. None for one replica.
-        on_overflow: `"skip"` or `"retry"`.
-        max_retries: the largest number of retries.
+        retries: whether a step that overflows is computed again.
     """
 
     def attempt(scale: jax.Array, args: Any, kwargs: Any) -> _ScaledStep:
@@ -233,7 +228,7 @@ def differentiate_scaled(
             return loss * held.astype(loss.dtype), (out, held)
 
         scaled, (value, held) = jax.grad(scaled_loss, argnums, has_aux=True)(*args, **kwargs)
-        value = _as_arrays(value) if on_overflow == "retry" else value
+        value = _as_arrays(value) if retries else value
         return _ScaledStep(scaled if aggregate is None else aggregate(scaled), value, held)
 
     def value_and_grad(state: LossScaleState, /, *args: P.args, **kwargs: P.kwargs) -> ScaledGradients:
@@ -244,19 +239,19 @@ def differentiate_scaled(
             # Check the scaled gradients: division cannot make an infinity finite, and would cost another pass.
             finite = all_finite(last.scaled)
             state = state._replace(loss_scale=last.scale)
-        if on_overflow == "skip":
+        if not retries:
             return ScaledGradients(last.value, unscale(last.scaled, last.scale), finite, settings.update(state, finite))
 
         def retry(carry: _Carry) -> _Carry:
-            *_, tried, retries = carry
+            *_, tried, count = carry
             tried = settings.back_off(tried)
             last = attempt(tried.loss_scale, args, kwargs)
-            return last, all_finite(last.scaled), tried, retries + 1
+            return last, all_finite(last.scaled), tried, count + 1
 
         def can_retry(carry: _Carry) -> jax.Array:
-            _, finite, tried, retries = carry
+            _, finite, tried, count = carry
             lower = settings.back_off(tried).loss_scale < tried.loss_scale
-            return ~finite & lower & (retries < max_retries)
+            return ~finite & lower & (count < MAX_RETRIES)
 
         start = (last, finite, state, jnp.zeros((), jnp.int32))
         last, finite, tried, _ = jax.lax.while_loop(can_retry, retry, start)
@@ -274,7 +269,7 @@ def _limit_scale(scale: jax.Array, loss: jax.Array) -> jax.Array:
     return jnp.minimum(scale, 2.0**row.max_exponent) if row.bits < as_format(scale.dtype).bits else scale
 
 
-def _as_arrays(tree: Any) -> Any:
+def _as_arrays(tree: PyTree) -> Any:
     def as_array(path: Any, leaf: Any) -> jax.Array:
         try:
             return jnp.asarray(leaf)
@@ -306,7 +301,7 @@ class ScaledOptimizerState(NamedTuple):
 
 
 def apply_or_skip(
-    settings: LossScale, state: LossScaleState, gradients: Any, apply: Callable[[], T], skip: Callable[[], T]
+    settings: LossScale, state: LossScaleState, gradients: PyTree, apply: Callable[[], T], skip: Callable[[], T]
 ) -> tuple[T, LossScaleState]:
     """Apply or skip a step, and update the state of the loss scale.
 
@@ -402,7 +397,7 @@ def loss_scaled(
     return optax.GradientTransformationExtraArgs(init, update)
 
 
-def scale_loss(loss: Any, opt_state: Any) -> jax.Array:
+def scale_loss(loss: ArrayLike, opt_state: PyTree) -> jax.Array:
     """Multiply a loss by the scale in the state of an optimizer, in at least float32.
 
     The gradient that enters a float16 loss is the scale in float16, which holds at most 65504: enough for the RFC's
@@ -426,7 +421,7 @@ def scale_loss(loss: Any, opt_state: Any) -> jax.Array:
     return wide * find_loss_scale_state(opt_state).loss_scale.astype(wide.dtype)
 
 
-def find_loss_scale_state(opt_state: Any) -> LossScaleState:
+def find_loss_scale_state(opt_state: PyTree) -> LossScaleState:
     """Find the state of the loss scale in the state of an optimizer, with its scale and counts.
 
     Args:

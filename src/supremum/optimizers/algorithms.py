@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, NamedTuple, TypedDict, Unpack
+from typing import Any, ClassVar, TypedDict, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from supremum.optimizers.gradients import Transformer
 from supremum.optimizers.hyperparameters import DECAY, MOMENTUM, NON_NEGATIVE, WEIGHT_DECAY, Hyper
 from supremum.optimizers.optimizer import Optimizer
 from supremum.optimizers.settings import Setting, check_moment_dtype
+from supremum.typing import DTypeLike
 
 
 class GradientDescentOptions(TypedDict, total=False):
@@ -54,35 +55,19 @@ class GradientDescent(Optimizer):
         """
         raise NotImplementedError
 
-    def make_transformation(self, *, learning_rate: Any, weight_decay: Any, **others: Any) -> Any:
+    def make_transformation(self, *, learning_rate: jax.Array, weight_decay: jax.Array | None, **others: Any) -> Any:
         """The transformation of a step."""
         return optax.chain(
             self.direction(**others), decay_weights(weight_decay), optax.scale_by_learning_rate(learning_rate)
         )
 
 
-def decay_weights(share: Any) -> Any:
+def decay_weights(share: jax.Array | None) -> Any:
     """Return the transformation that adds a fraction of the variables to the gradients; None adds nothing."""
     return optax.identity() if share is None else optax.add_decayed_weights(share)
 
 
-class AmsgradState(NamedTuple):
-    """The slots of `scale_by_amsgrad`.
-
-    Args:
-        count: the number of steps.
-        mu: the means of gradients.
-        nu: the means of their squares.
-        nu_max: the largest of these means so far.
-    """
-
-    count: Any
-    mu: Any
-    nu: Any
-    nu_max: Any
-
-
-def scale_by_amsgrad(b1: Any, b2: Any, eps: Any) -> Any:
+def scale_by_amsgrad(b1: jax.Array, b2: jax.Array, eps: jax.Array) -> Any:
     """Return the transformation of `Adam` with `amsgrad`: `optax.scale_by_adam` with the largest mean of squares.
 
     Args:
@@ -92,12 +77,8 @@ def scale_by_amsgrad(b1: Any, b2: Any, eps: Any) -> Any:
     """
     adam = optax.scale_by_adam(b1=b1, b2=b2, eps=eps)
 
-    def init(params: Any) -> AmsgradState:
-        first: Any = adam.init(params)
-        return AmsgradState(first.count, first.mu, first.nu, jax.tree.map(jnp.zeros_like, first.nu))
-
     def update(updates: Any, state: Any, params: Any = None) -> Any:
-        after: Any = adam.update(updates, optax.ScaleByAdamState(state.count, state.mu, state.nu), params)[1]
+        after: Any = adam.update(updates, state, params)[1]
         largest = jax.tree.map(jnp.maximum, state.nu_max, after.nu)
         mean_share, square_share = (1 - decay**after.count for decay in (b1, b2))
 
@@ -105,9 +86,9 @@ def scale_by_amsgrad(b1: Any, b2: Any, eps: Any) -> Any:
             return (mean / mean_share) / (jnp.sqrt(square / square_share) + eps)
 
         steps = jax.tree.map(step, after.mu, largest)
-        return steps, AmsgradState(after.count, after.mu, after.nu, largest)
+        return steps, optax.ScaleByAmsgradState(after.count, after.mu, after.nu, largest)
 
-    return optax.GradientTransformation(init, update)
+    return optax.GradientTransformation(optax.scale_by_amsgrad().init, update)
 
 
 class SGD(GradientDescent):
@@ -136,7 +117,7 @@ class SGD(GradientDescent):
         momentum: Hyper = 0.0,
         nesterov: bool = False,
         *,
-        mu_dtype: Any = None,
+        mu_dtype: DTypeLike | None = None,
         **options: Unpack[GradientDescentOptions],
     ) -> None:
         super().__init__(learning_rate, **options)
@@ -144,7 +125,7 @@ class SGD(GradientDescent):
         self.add_hyperparameter("momentum", momentum, MOMENTUM)
         self.nesterov = nesterov
 
-    def direction(self, *, momentum: Any, **_: Any) -> Any:
+    def direction(self, *, momentum: jax.Array | None, **_: object) -> Any:
         """The sum of the gradient and the momentum."""
         return optax.identity() if momentum is None else optax.trace(momentum, self.nesterov)
 
@@ -182,8 +163,8 @@ class Adam(GradientDescent):
         epsilon: Hyper = 1e-7,
         amsgrad: bool = False,
         *,
-        mu_dtype: Any = None,
-        nu_dtype: Any = None,
+        mu_dtype: DTypeLike | None = None,
+        nu_dtype: DTypeLike | None = None,
         **options: Unpack[GradientDescentOptions],
     ) -> None:
         super().__init__(learning_rate, **options)
@@ -194,7 +175,7 @@ class Adam(GradientDescent):
         self.add_hyperparameter("epsilon", epsilon)
         self.amsgrad = amsgrad
 
-    def direction(self, *, beta_1: Any, beta_2: Any, epsilon: Any, **_: Any) -> Any:
+    def direction(self, *, beta_1: jax.Array, beta_2: jax.Array, epsilon: jax.Array, **_: object) -> Any:
         """The mean of gradients divided by the root of the mean of their squares."""
         scale = scale_by_amsgrad if self.amsgrad else optax.scale_by_adam
         return scale(b1=beta_1, b2=beta_2, eps=epsilon)
@@ -247,8 +228,8 @@ class RMSprop(GradientDescent):
         epsilon: Hyper = 1e-7,
         centered: bool = False,
         *,
-        mu_dtype: Any = None,
-        nu_dtype: Any = None,
+        mu_dtype: DTypeLike | None = None,
+        nu_dtype: DTypeLike | None = None,
         **options: Unpack[GradientDescentOptions],
     ) -> None:
         super().__init__(learning_rate, **options)
@@ -260,7 +241,14 @@ class RMSprop(GradientDescent):
         self.centered = centered
 
     def make_transformation(
-        self, *, learning_rate: Any, weight_decay: Any, rho: Any, momentum: Any, epsilon: Any, **_: Any
+        self,
+        *,
+        learning_rate: jax.Array,
+        weight_decay: jax.Array | None,
+        rho: jax.Array,
+        momentum: jax.Array | None,
+        epsilon: jax.Array,
+        **_: object,
     ) -> Any:
         """The transformation of a step."""
         scale = optax.scale_by_stddev if self.centered else optax.scale_by_rms
@@ -298,7 +286,7 @@ class Adagrad(GradientDescent):
         initial_accumulator_value: float = 0.1,
         epsilon: Hyper = 1e-7,
         *,
-        nu_dtype: Any = None,
+        nu_dtype: DTypeLike | None = None,
         **options: Unpack[GradientDescentOptions],
     ) -> None:
         super().__init__(learning_rate, **options)
@@ -306,7 +294,7 @@ class Adagrad(GradientDescent):
         self.add_hyperparameter("epsilon", epsilon)
         self.initial_accumulator_value = initial_accumulator_value
 
-    def direction(self, *, epsilon: Any, **_: Any) -> Any:
+    def direction(self, *, epsilon: jax.Array, **_: object) -> Any:
         """The gradient divided by the root of the sum of the squares of all gradients."""
         return optax.scale_by_rss(self.initial_accumulator_value, epsilon)
 
@@ -334,7 +322,7 @@ class Lion(GradientDescent):
         beta_1: Hyper = 0.9,
         beta_2: Hyper = 0.99,
         *,
-        mu_dtype: Any = None,
+        mu_dtype: DTypeLike | None = None,
         **options: Unpack[GradientDescentOptions],
     ) -> None:
         super().__init__(learning_rate, **options)
@@ -342,6 +330,6 @@ class Lion(GradientDescent):
         self.add_hyperparameter("beta_1", beta_1, DECAY)
         self.add_hyperparameter("beta_2", beta_2, DECAY)
 
-    def direction(self, *, beta_1: Any, beta_2: Any, **_: Any) -> Any:
+    def direction(self, *, beta_1: jax.Array, beta_2: jax.Array, **_: object) -> Any:
         """The sign of the mean of the momentum and the gradient."""
         return optax.scale_by_lion(b1=beta_1, b2=beta_2)

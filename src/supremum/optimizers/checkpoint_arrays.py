@@ -15,6 +15,7 @@ from supremum.formats import as_format
 from supremum.mixed_precision import described, is_array
 from supremum.optimizers import transformations
 from supremum.optimizers.state import OptimizerState, copy_state
+from supremum.typing import ArrayLike
 
 SCALE_PREFIX = "loss_scale/"
 """The prefix of the names of a loss scale's arrays; optimizers without a loss scale ignore them."""
@@ -33,7 +34,7 @@ def arrays_by_name(state: OptimizerState, hyperparameters: Iterable[str]) -> dic
     return dict(zip(arrays, copy_state(list(arrays.values())), strict=True))
 
 
-def without_scale(saved: Any) -> dict[str, Any]:
+def without_scale(saved: object) -> dict[str, Any]:
     """Return saved arrays without the arrays of a loss scale.
 
     Raises:
@@ -76,7 +77,7 @@ def _check(name: str, value: Any, like: jax.Array) -> jax.Array:
     return jnp.array(np.asarray(value) if is_count else value, wanted.dtype)
 
 
-def by_name(weights: Any, current: Mapping[str, jax.Array]) -> dict[str, Any]:
+def by_name(weights: Iterable[ArrayLike], current: Mapping[str, jax.Array]) -> dict[str, Any]:
     """Name the arrays of a list, which is in the order of the current arrays.
 
     Raises:

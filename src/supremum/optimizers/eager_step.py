@@ -192,7 +192,7 @@ class Stepper:
         # Compiled programs belong to one optimizer; a copied or unpickled optimizer has none yet.
         return Stepper, (self._optimizer,)
 
-    def minimize(self, loss_fn: Any, variables: Variables, args: tuple[Any, ...]) -> jax.Array:
+    def minimize(self, loss_fn: Callable[..., Any], variables: Variables, args: tuple[Any, ...]) -> jax.Array:
         """See `Optimizer.minimize`."""
         check_function(loss_fn)
         trained = self._variables_by_key(variables)
@@ -206,7 +206,9 @@ class Stepper:
         self._update_variables(gradients, trained, True, None)
         return loss
 
-    def get_gradients(self, loss_fn: Any, variables: Variables, args: tuple[Any, ...]) -> list[jax.Array]:
+    def get_gradients(
+        self, loss_fn: Callable[..., Any], variables: Variables, args: tuple[Any, ...]
+    ) -> list[jax.Array]:
         """See `Optimizer.get_gradients`."""
         check_function(loss_fn)
         trained = self._variables_by_key(variables)
@@ -219,7 +221,7 @@ class Stepper:
             _, gradients = self._differentiate(loss_fn, trained)
         return [gradients[key] for key in trained]
 
-    def apply_gradients(self, pairs: Any, aggregates: bool) -> None:
+    def apply_gradients(self, pairs: object, aggregates: bool) -> None:
         """See `Optimizer.apply_gradients`."""
         devices = _devices.value if aggregates else None
         by_variable = check_pairs(

@@ -88,7 +88,7 @@ def check_variables(variables: Variable | Iterable[Any]) -> list[Variable]:
     return list(unique)
 
 
-def check_variable(variable: Any) -> None:
+def check_variable(variable: object) -> None:
     """Raise if a value is not a real floating variable."""
     if not isinstance(variable, Variable):
         raise _not_a_variable(variable)
@@ -99,7 +99,7 @@ def check_variable(variable: Any) -> None:
         )
 
 
-def _not_a_variable(given: Any) -> OperandError:
+def _not_a_variable(given: object) -> OperandError:
     if isinstance(given, str):
         return OperandError(
             f"an optimizer needs supremum.nn.Variable objects, got the name {shown(given)}: model.trainable_variables "
@@ -116,7 +116,7 @@ def _free_name(name: str, names: set[str]) -> str:
     return next(free for free in chain([name], numbered) if free not in names)
 
 
-def check_function(loss_fn: Any) -> None:
+def check_function(loss_fn: object) -> None:
     """Raise if a loss is not a function."""
     if not callable(loss_fn):
         raise OperandError(_NOT_A_FUNCTION.format(what=described(loss_fn)))
@@ -141,7 +141,7 @@ def check_loss(loss_fn: Callable[..., Any], has_aux: bool) -> Callable[..., Any]
 
 
 def check_pairs(
-    pairs: Any, dtypes_of: Callable[[Variable], tuple[Any, ...]], devices: tuple[int, ...] = ()
+    pairs: object, dtypes_of: Callable[[Variable], tuple[Any, ...]], devices: tuple[int, ...] = ()
 ) -> dict[Variable, Any]:
     """Check (gradient, variable) pairs, and return the gradients by variable, without gradients that are None.
 

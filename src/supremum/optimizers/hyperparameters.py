@@ -15,6 +15,7 @@ from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format, at_least_float32
 from supremum.mixed_precision import is_array, is_floating
 from supremum.optimizers.state import OptimizerState, Scalar, value_of
+from supremum.typing import ArrayLike
 
 Schedule: TypeAlias = Callable[[Any], Any]
 """A function from the number of steps taken, a traced integer scalar, to a number."""
@@ -42,7 +43,7 @@ class Rule(NamedTuple):
     optional: bool = False
     absent_at_zero: bool = False
 
-    def check(self, name: str, value: Any) -> float:
+    def check(self, name: str, value: object) -> float:
         """Convert a number of this range to a float.
 
         Raises:
@@ -105,7 +106,7 @@ class Hyperparameter(Scalar):
             return state.hyperparameters[self.name]
         return _scheduled_number(self.name, self.schedule, state.iterations)
 
-    def set(self, value: Any) -> None:
+    def set(self, value: Hyper | None) -> None:
         """Set the hyperparameter.
 
         Args:
@@ -127,9 +128,9 @@ class Hyperparameter(Scalar):
             number = self.rule.check(self.name, value)
         self.schedule = value if callable(value) else None
         self.is_absent = self.schedule is None and (number is None or (self.rule.absent_at_zero and number == 0))
-        self._put(self.name, None if number is None else as_number(number))
+        self._put(self.name, None if number is None else jnp.asarray(np.float32(number)))
 
-    def assign(self, value: Any) -> Hyperparameter:
+    def assign(self, value: ArrayLike) -> Hyperparameter:
         """Set the hyperparameter to another number.
 
         Args:
@@ -148,12 +149,7 @@ class Hyperparameter(Scalar):
         return self
 
 
-def as_number(number: float) -> jax.Array:
-    """Convert a number to a float32 scalar on the device."""
-    return jnp.asarray(np.float32(number))
-
-
-def shortest(number: Any) -> float:
+def shortest(number: jax.Array | np.float32) -> float:
     """Return the Python number with the fewest digits that is equal to a number in float32.
 
     >>> shortest(np.float32(0.1))
@@ -176,7 +172,7 @@ class HyperparameterAttribute:
             raise AttributeError(f"{type(optimizer).__name__} has no hyperparameter {shown(self._name)}")
         return by_name[self._name]
 
-    def __set__(self, optimizer: Any, value: Any) -> None:
+    def __set__(self, optimizer: Any, value: Hyper | None) -> None:
         optimizer.set_hyperparameter(self._name, value)
 
 

@@ -23,8 +23,10 @@ from supremum.mixed_precision import FixedLossScale, LossScale, LossScaleState, 
 from supremum.nn import Variable
 from supremum.optimizers.checkpoint_arrays import SCALE_PREFIX, without_scale
 from supremum.optimizers.gradients import Aggregate
+from supremum.optimizers.serialization import OptimizerLike
 from supremum.optimizers.state import Scalar, Update, copy_state, current_state, use_state, value_of
 from supremum.optimizers.wrapper import OptimizerWrapper, optimizers_within
+from supremum.typing import ArrayLike, PyTree
 
 # The scale comes from the state, and `update` checks whether gradients are finite.
 _UNCHECKED = FixedLossScale(1.0)
@@ -88,15 +90,6 @@ class StatefulLossScale:
         """The factor for the next loss, float32; it can be assigned."""
         return Scalar("loss_scale", lambda: self.state.loss_scale, self._assign_scale)
 
-    def assign(self, value: Any) -> StatefulLossScale:
-        """Assign the factor for the next loss, as `loss_scale.assign` does.
-
-        Args:
-            value: a real number within the bounds of the loss scale.
-        """
-        self.loss_scale.assign(value)
-        return self
-
     @property
     def num_good_steps(self) -> Scalar:
         """The steps in a row with finite gradients since the scale last changed; it can be assigned."""
@@ -107,7 +100,7 @@ class StatefulLossScale:
         """The total number of skipped steps."""
         return copy_state(self.state.num_skipped_steps)
 
-    def _assign_scale(self, value: Any) -> None:
+    def _assign_scale(self, value: ArrayLike) -> None:
         number = real_number("loss_scale", value_of(value))
         floor, ceiling = self._settings.bounds
         if not 0 < number < math.inf:
@@ -119,7 +112,7 @@ class StatefulLossScale:
             )
         self.state = self._state._replace(loss_scale=jnp.asarray(np.float32(number)))
 
-    def _assign_good_steps(self, value: Any) -> None:
+    def _assign_good_steps(self, value: ArrayLike) -> None:
         dtype = self._state.num_good_steps.dtype
         number = whole_number("num_good_steps", value_of(value), 0, int(jnp.iinfo(dtype).max))
         self.state = self._state._replace(num_good_steps=jnp.asarray(np.asarray(number, dtype)))
@@ -183,7 +176,7 @@ class LossScaleOptimizer(OptimizerWrapper):
 
     def __init__(
         self,
-        optimizer: Any,
+        optimizer: OptimizerLike,
         loss_scale: StatefulLossScale | LossScale | str | float = "dynamic",
         aggregate_in_float16: bool = True,
     ) -> None:
@@ -203,7 +196,7 @@ class LossScaleOptimizer(OptimizerWrapper):
 
     @property
     def loss_scale(self) -> StatefulLossScale:
-        """The loss scale; a call of it returns the factor, and `loss_scale.assign` sets it."""
+        """The loss scale; a call of it returns the factor."""
         return self._loss_scale
 
     @property
@@ -272,7 +265,7 @@ class LossScaleOptimizer(OptimizerWrapper):
         state: ScaledOptimizerState,
         values: Mapping[str, jax.Array],
         *,
-        before: Any = None,
+        before: PyTree = None,
         **options: Any,
     ) -> Update:
         """Take a step, as `Optimizer.update` does; if gradients are not finite, only the scale changes."""
@@ -289,7 +282,7 @@ class LossScaleOptimizer(OptimizerWrapper):
         )
         return updated._replace(state=ScaledOptimizerState(updated.state, scaling))
 
-    def get_scaled_loss(self, loss: Any) -> Any:
+    def get_scaled_loss(self, loss: ArrayLike | Callable[..., Any]) -> Any:
         """Multiply a loss by the scale.
 
         Args:
@@ -313,7 +306,7 @@ class LossScaleOptimizer(OptimizerWrapper):
 
         return scaled
 
-    def get_unscaled_gradients(self, gradients: Any) -> Any:
+    def get_unscaled_gradients(self, gradients: PyTree) -> Any:
         """Divide the gradients of a scaled loss by the scale.
 
         Args:

@@ -10,12 +10,13 @@ from typing import Any, ClassVar, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
 from supremum.argument_checks import chosen, flag, mapping, real_within, text
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.formats import DType
 from supremum.keyword_signature import KeywordSignature
-from supremum.mixed_precision import all_reduce_gradients
+from supremum.mixed_precision import all_reduce_gradients, as_optax
 from supremum.nn import Variable
 from supremum.optimizers import checkpoint_arrays, transformations
 from supremum.optimizers.eager_step import Stepper
@@ -40,6 +41,7 @@ from supremum.optimizers.settings import (
 )
 from supremum.optimizers.state import BuiltState, OptimizerState, Update, copy_state, current_state, use_state
 from supremum.optimizers.weight_averages import assign_averages
+from supremum.typing import ArrayLike, PyTree
 
 
 class Optimizer:
@@ -115,7 +117,7 @@ class Optimizer:
 
     def __init__(
         self,
-        transformation: Any = None,
+        transformation: optax.GradientTransformation | optax.MultiSteps | None = None,
         *,
         clipnorm: Hyper | None = None,
         clipvalue: Hyper | None = None,
@@ -152,8 +154,8 @@ class Optimizer:
                 raise OperandError(
                     f"Optimizer needs an optax transformation, got {shown(transformation)}: use that optimizer as it is"
                 )
-            transformation = self._settings["transformation"] = transformations.check_transformation(transformation)
-            numbers = transformations.injected_numbers(transformation, injected_hyperparameters, type(self).__name__)
+            checked = self._settings["transformation"] = as_optax("an Optimizer", transformation)
+            numbers = transformations.injected_numbers(checked, injected_hyperparameters, type(self).__name__)
             for name, number in numbers.items():
                 self.add_hyperparameter(name, number, Rule(low=-NON_NEGATIVE.high))
         elif transformation is not None or injected_hyperparameters:
@@ -169,7 +171,7 @@ class Optimizer:
         del hyperparameters
         return self._settings["transformation"]
 
-    def add_hyperparameter(self, name: str, value: Any, rule: Rule = NON_NEGATIVE) -> None:
+    def add_hyperparameter(self, name: str, value: Hyper | None, rule: Rule = NON_NEGATIVE) -> None:
         """Add a hyperparameter; for the constructors of subclasses.
 
         Args:
@@ -189,7 +191,7 @@ class Optimizer:
         self._built = self._built._replace(arrays=state._replace(hyperparameters=numbers))
         self._key = None
 
-    def set_hyperparameter(self, name: str, value: Any) -> None:
+    def set_hyperparameter(self, name: str, value: Hyper | None) -> None:
         """Set a hyperparameter, also one without an attribute; a new number takes effect without a new trace.
 
         Args:
@@ -214,7 +216,7 @@ class Optimizer:
         """The constructor's arguments that are not hyperparameters, by name."""
         return self._settings
 
-    def set_setting(self, name: str, value: Any, check: Callable[[str, Any], Any]) -> None:
+    def set_setting(self, name: str, value: object, check: Callable[[str, Any], Any]) -> None:
         """Set a setting to what a check of its name and value returns; the next step is traced again."""
         self._settings, self._key = {**self.settings, name: check(name, value)}, None
 
@@ -240,7 +242,7 @@ class Optimizer:
         return self._read_state()
 
     @state.setter
-    def state(self, state: Any) -> None:
+    def state(self, state: PyTree) -> None:
         self._built = self._built._replace(arrays=state)
 
     @property
@@ -335,7 +337,7 @@ class Optimizer:
         """
         return asked
 
-    def all_reduce(self, gradients: Mapping[str, Any], state: Any, axis_name: str) -> dict[str, Any]:
+    def all_reduce(self, gradients: Mapping[str, Any], state: PyTree, axis_name: str) -> dict[str, Any]:
         """Average unscaled gradients over devices, for `update`; call it in `jax.shard_map`.
 
         With a loss scale, gradients are scaled before the sum, in the dtype of `reduce_dtype`, and unscaled after it
@@ -352,13 +354,13 @@ class Optimizer:
     def update(
         self,
         gradients: Mapping[str, Any],
-        state: Any,
+        state: PyTree,
         values: Mapping[str, jax.Array],
         *,
-        after: Any = None,
-        before: Any = None,
+        after: PyTree = None,
+        before: PyTree = None,
         aggregate_gradients: bool = True,
-        seed: Any = None,
+        seed: ArrayLike | None = None,
     ) -> Update:
         """Take a step as a pure function: return new values and a new state, or the old ones if it is skipped.
 
@@ -388,7 +390,7 @@ class Optimizer:
         """Return the dtypes that `apply_gradients` takes for the gradient of a variable, the usual dtype first."""
         return (variable.true_dtype,)
 
-    def minimize(self, loss_fn: Callable[..., Any], var_list: Variables, *args: Any) -> jax.Array:
+    def minimize(self, loss_fn: Callable[..., Any], var_list: Variables, *args: PyTree) -> jax.Array:
         """Take a step: compute the loss and its gradients, and change the variables.
 
         With `args` the whole step is compiled, once for each loss function. Pass the same function again, not a new
@@ -417,7 +419,7 @@ class Optimizer:
         """
         return self._stepper.minimize(loss_fn, var_list, args)
 
-    def get_gradients(self, loss_fn: Callable[..., Any], variables: Variables, *args: Any) -> list[jax.Array]:
+    def get_gradients(self, loss_fn: Callable[..., Any], variables: Variables, *args: PyTree) -> list[jax.Array]:
         """Compute the unscaled gradients of a loss, for `apply_gradients`.
 
         Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
@@ -12,12 +12,14 @@ from supremum.errors import OperandError, UnknownNameError, shown
 from supremum.optimizers.algorithms import SGD, Adagrad, Adam, AdamW, Lion, RMSprop
 from supremum.optimizers.optimizer import Optimizer
 
+OptimizerLike: TypeAlias = Optimizer | str | optax.GradientTransformation | optax.MultiSteps
+"""An optimizer, its name, or an optax transformation."""
 _NAMED: dict[str, Callable[[], Optimizer]] = {
     made.__name__.lower(): made for made in (SGD, Adam, AdamW, RMSprop, Adagrad, Lion)
 }
 
 
-def as_optimizer(optimizer: Any) -> Optimizer:
+def as_optimizer(optimizer: OptimizerLike) -> Optimizer:
     """Make an optimizer from a name or an optax transformation; return an optimizer as it is.
 
     Args:
@@ -40,7 +42,7 @@ def as_optimizer(optimizer: Any) -> Optimizer:
         if optimizer.lower() not in _NAMED:
             raise UnknownNameError("optimizer", optimizer, _NAMED)
         return _NAMED[optimizer.lower()]()
-    if isinstance(optimizer, (optax.GradientTransformation, optax.MultiSteps)):
+    if isinstance(optimizer, (optax.GradientTransformation, optax.MultiSteps)):  # pyright: ignore[reportUnnecessaryIsInstance]
         return Optimizer(optimizer)
     if isinstance(optimizer, type):
         name = optimizer.__name__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, cast
 
 import numpy as np
@@ -11,6 +11,7 @@ from supremum.argument_checks import is_iterable, whole_number
 from supremum.errors import OperandError, shown
 from supremum.mixed_precision import storage_of_moments, storage_of_weights
 from supremum.nn.functional import MOST
+from supremum.typing import DTypeLike
 
 
 class Setting:
@@ -29,11 +30,11 @@ class Setting:
     def __get__(self, optimizer: Any, owner: type | None = None) -> Any:
         return self if optimizer is None else optimizer.settings[self._name]
 
-    def __set__(self, optimizer: Any, value: Any) -> None:
+    def __set__(self, optimizer: Any, value: object) -> None:
         optimizer.set_setting(self._name, value, self._check)
 
 
-def check_transformers(name: str, functions: Any) -> tuple[Any, ...]:
+def check_transformers(name: str, functions: Iterable[Any]) -> tuple[Any, ...]:
     """Return functions of gradients as a tuple, which later changes of the given list do not change."""
     several = tuple(functions) if is_iterable(functions) else (None,)
     if not all(map(callable, several)):
@@ -41,26 +42,25 @@ def check_transformers(name: str, functions: Any) -> tuple[Any, ...]:
     return several
 
 
-def check_aggregator(name: str, function: Any) -> Any:
+def check_aggregator(name: str, function: object) -> Any:
     """Return a function of gradients, or None."""
     if function is not None and not callable(function):
         raise OperandError(f"{name} must be a function of (gradient, variable) pairs, got {shown(function)}")
     return function
 
 
-def check_count(name: str, number: Any) -> int | None:
+def check_count(name: str, number: object) -> int | None:
     """Return a number of steps, or None."""
     return None if number is None else whole_number(name, number, 1, MOST)
 
 
-def check_moment_dtype(name: str, dtype: Any) -> str | None:
+def check_moment_dtype(name: str, dtype: DTypeLike | None) -> str | None:
     """Return the name of how moments are stored, or None."""
     del name
-    row = None if dtype is None else storage_of_moments(dtype)
-    return dtype if row is None else str(row)
+    return None if dtype is None else str(storage_of_moments(dtype) or dtype)
 
 
-def check_weights(name: str, weights: Any) -> str | None:
+def check_weights(name: str, weights: str | None) -> str | None:
     """Return the name of how narrow weights are stored, or None."""
     del name
     if weights is not None:
@@ -83,7 +83,7 @@ class Identity:
         return id(self.target)
 
 
-def hashable(value: Any) -> Hashable:
+def hashable(value: object) -> Hashable:
     """Return a hashable stand-in, compared by value for plain data and by identity for unhashable objects.
 
     >>> (

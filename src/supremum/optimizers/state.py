@@ -13,6 +13,7 @@ from jax.core import Tracer
 
 from supremum.formats import DType, as_format
 from supremum.nn import Variable, VariableOperators, copy_tree
+from supremum.typing import ArrayLike
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -145,7 +146,7 @@ class Scalar(VariableOperators):
         """The shape of a scalar."""
         return ()
 
-    def assign(self, value: Any) -> Scalar:
+    def assign(self, value: ArrayLike) -> Scalar:
         """Assign a number.
 
         Args:
@@ -167,6 +168,6 @@ class Scalar(VariableOperators):
         return f"{type(self).__name__}({self.name!r}, {shown}, dtype={as_format(value.dtype)})"
 
 
-def value_of(value: Any) -> Any:
+def value_of(value: object) -> Any:
     """Return the array of a scalar or variable, and anything else as it is."""
     return value.value if isinstance(value, VariableOperators) else value

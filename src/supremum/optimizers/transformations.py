@@ -1,4 +1,4 @@
-"""The pure core of an optimizer: the slots, the injected hyperparameters and one step of an optax transformation.
+"""The state of an optax transformation: its slots by variable and by name, and its injected hyperparameters.
 
 Optax gets the parameters as a flat dict by key. The functions here rely on it: every tree in the state that has the
 structure of the parameters is a dict with the same keys.
@@ -14,8 +14,9 @@ import jax
 import jax.numpy as jnp
 import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
-from supremum.errors import ArgumentError, OperandError, UnknownNameError, listed, shown
-from supremum.mixed_precision import is_floating, read_moments, store_moment, store_moments, widen
+from supremum.errors import ArgumentError, UnknownNameError, shown
+from supremum.mixed_precision import is_floating, read_moments, store_moments
+from supremum.typing import PyTree
 
 _INJECTED: Any = optax.InjectStatefulHyperparamsState
 
@@ -26,7 +27,7 @@ def _is_by_key(keys: Set[str]) -> Callable[[Any], bool]:
     return lambda node: type(node) is dict and node.keys() == keys
 
 
-def rekey(slots: Any, keys: Set[str], names: Mapping[str, str]) -> Any:
+def rekey(slots: PyTree, keys: Set[str], names: Mapping[str, str]) -> Any:
     """Keep the slots of some of the variables, under new keys.
 
     Args:
@@ -42,7 +43,7 @@ def rekey(slots: Any, keys: Set[str], names: Mapping[str, str]) -> Any:
     return jax.tree.map(rename, slots, is_leaf=is_by_key)
 
 
-def merge(slots: Any, keys: Set[str], part: Any, part_keys: Set[str]) -> Any:
+def merge(slots: PyTree, keys: Set[str], part: PyTree, part_keys: Set[str]) -> Any:
     """Replace the slots of some variables, and the leaves that belong to no variable.
 
     Args:
@@ -61,7 +62,7 @@ def merge(slots: Any, keys: Set[str], part: Any, part_keys: Set[str]) -> Any:
 # Slots by name, for checkpoints
 
 
-def by_name(slots: Any) -> dict[str, jax.Array]:
+def by_name(slots: PyTree) -> dict[str, jax.Array]:
     """Return the leaves of a state, in order, by names such as `"mu/dense/kernel"` or `"count"`.
 
     A name consists of the names of fields and keys. It does not contain the place in a chain: names stay the same if
@@ -86,13 +87,13 @@ def _word(entry: Any) -> str:
     return str(entry.name if isinstance(entry, jax.tree_util.GetAttrKey) else entry.key)
 
 
-def replace_leaves(slots: Any, leaves: Mapping[str, Any]) -> Any:
+def replace_leaves(slots: PyTree, leaves: Mapping[str, Any]) -> Any:
     """Replace the leaves of a state that have a value in `leaves`, by name."""
     named = by_name(slots)
     return jax.tree.unflatten(jax.tree.structure(slots), [leaves.get(name, leaf) for name, leaf in named.items()])
 
 
-def carry_over(slots: Any, fresh: Any) -> Any:
+def carry_over(slots: PyTree, fresh: PyTree) -> Any:
     """Copy into a fresh state every leaf of an old state with the same name and shape, stored as the fresh leaf."""
     old, wide = by_name(read_moments(slots)), read_moments(fresh)
     leaves = {
@@ -110,7 +111,7 @@ def _is_injected(node: Any) -> bool:
     return isinstance(node, _INJECTED)
 
 
-def extract_numbers(slots: Any, names: Container[str] | None = None) -> tuple[Any, dict[str, Any]]:
+def extract_numbers(slots: PyTree, names: Container[str] | None = None) -> tuple[Any, dict[str, Any]]:
     """Split a state into its settable numbers, by name, and the state without them.
 
     Numbers from an optax schedule stay in the state.
@@ -141,7 +142,7 @@ def extract_numbers(slots: Any, names: Container[str] | None = None) -> tuple[An
     return jax.tree.map(take, slots, is_leaf=_is_injected), numbers
 
 
-def insert_numbers(slots: Any, numbers: Mapping[str, Any]) -> Any:
+def insert_numbers(slots: PyTree, numbers: Mapping[str, Any]) -> Any:
     """Put the numbers back into a state; the inverse of `extract_numbers`."""
 
     def give(node: Any) -> Any:
@@ -153,7 +154,9 @@ def insert_numbers(slots: Any, numbers: Mapping[str, Any]) -> Any:
     return jax.tree.map(give, slots, is_leaf=_is_injected)
 
 
-def injected_numbers(transformation: Any, given: Mapping[str, Any], kind: str) -> dict[str, Any]:
+def injected_numbers(
+    transformation: optax.GradientTransformation, given: Mapping[str, Any], kind: str
+) -> dict[str, Any]:
     """Return the injected numbers of a transformation by name, with those that are given instead.
 
     They are only visible in a state. There are none if no state can be made without the variables, as with a mask by
@@ -180,103 +183,6 @@ def injected_numbers(transformation: Any, given: Mapping[str, Any], kind: str) -
 
 
 # Transformations
-
-
-def check_transformation(transformation: Any) -> Any:
-    """Check an optax transformation, and return it; convert `optax.MultiSteps`.
-
-    Raises:
-        OperandError: for anything else.
-    """
-    if isinstance(transformation, optax.MultiSteps):
-        transformation = transformation.gradient_transformation()
-    if not isinstance(transformation, optax.GradientTransformation):
-        raise OperandError(
-            f"an Optimizer needs an optax transformation, got {shown(transformation)}: use optax.adam(1e-3)"
-        )
-    return transformation
-
-
-def initial_slots(
-    transformation: Any,
-    values: Mapping[str, jax.Array],
-    names: Container[str],
-    dtypes: Mapping[str, Any],
-    optimizer: str,
-) -> Any:
-    """Make the initial slots of a transformation, as strong arrays.
-
-    Args:
-        transformation: the optax transformation.
-        values: the values of the variables, by key.
-        names: the names of the hyperparameters, which are not stored in the slots.
-        dtypes: how each field of the slots is stored, such as `"mu"`: a dtype or `"dynamic8"`; other fields keep the
-            dtype of the computation.
-        optimizer: the name of the optimizer in error messages.
-
-    Raises:
-        ArgumentError: if the transformation cannot be used with these variables.
-    """
-    wide = {key: widen(value) for key, value in values.items()}
-    try:
-        slots = optax.with_extra_args_support(transformation).init(wide)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ArgumentError(
-            f"the transformation of {optimizer} cannot make a state for the variables {listed(wide)}, "
-            f"a flat dict with these keys: {error}"
-        ) from error
-
-    def cast(path: Any, leaf: Any) -> Any:
-        array = jnp.asarray(leaf)
-        fields = [entry.name for entry in path if isinstance(entry, jax.tree_util.GetAttrKey)]
-        field = next((field for field in fields if dtypes.get(field) is not None), None)
-        return array if field is None else store_moment(array, dtypes[field], field)
-
-    return jax.tree_util.tree_map_with_path(cast, extract_numbers(slots, names)[0])
-
-
-def take_step(
-    transformation: Any,
-    gradients: Mapping[str, jax.Array],
-    slots: Any,
-    wide: Mapping[str, jax.Array],
-    keys: frozenset[str],
-    numbers: Mapping[str, Any],
-    optimizer: str,
-) -> tuple[dict[str, jax.Array], Any]:
-    """Take one step of a transformation, computed in at least float32.
-
-    Args:
-        transformation: the optax transformation.
-        gradients: the gradients by key, at least float32; variables without a gradient keep their values and slots.
-        slots: the slots of all variables.
-        wide: the values of the variables, by key, at least float32.
-        keys: the keys of the variables in the slots.
-        numbers: the hyperparameters of the step, by name.
-        optimizer: the name of the optimizer in error messages.
-
-    Returns:
-        The new values of the variables with a gradient, at least float32, and the new slots, in the dtypes of the old.
-
-    Raises:
-        ArgumentError: if the transformation cannot take a step on only these variables.
-    """
-    wide = {key: wide[key] for key in gradients}
-    slots = insert_numbers(slots, numbers)
-    part = rekey(slots, keys, {key: key for key in gradients})
-    update: Any = optax.with_extra_args_support(transformation).update
-    try:
-        updates, after = update(gradients, read_moments(part), wide)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ArgumentError(
-            f"the transformation of {optimizer} cannot take a step on the variables {listed(wide)}. "
-            "It must work on gradients and values as flat dicts with these keys, without other arguments such as the "
-            f"loss; if a variable has no gradient, a mask must be a function of the dict: {error}"
-        ) from error
-
-    # Dtypes must not change from step to step.
-    slots = merge(slots, keys, store_moments(after, part), gradients.keys())
-    return {key: wide[key] + updates[key] for key in gradients}, extract_numbers(slots, numbers)[0]
 
 
 def call_text(name: str, config: Mapping[str, Any]) -> str:

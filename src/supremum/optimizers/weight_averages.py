@@ -11,6 +11,7 @@ import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
 from supremum.mixed_precision import one_more
 from supremum.nn import Variable
+from supremum.typing import PyTree
 
 
 class AverageState(NamedTuple):
@@ -25,7 +26,9 @@ class AverageState(NamedTuple):
     average: Any
 
 
-def with_average(transformation: Any, momentum: float, overwrite_every: int | None) -> Any:
+def with_average(
+    transformation: optax.GradientTransformationExtraArgs, momentum: float, overwrite_every: int | None
+) -> Any:
     """Return a transformation that also averages the values after its steps, as Keras does.
 
     The first average is the value after the first step; later ones are `momentum * average + (1 - momentum) * value`.
@@ -35,14 +38,13 @@ def with_average(transformation: Any, momentum: float, overwrite_every: int | No
         momentum: the weight of the old average.
         overwrite_every: after how many steps each value is replaced by its average; None for never.
     """
-    inner = optax.with_extra_args_support(transformation)
 
     def init(params: Any) -> Any:
-        return inner.init(params), AverageState(jnp.zeros((), jnp.int32), jax.tree.map(jnp.zeros_like, params))
+        return transformation.init(params), AverageState(jnp.zeros((), jnp.int32), jax.tree.map(jnp.zeros_like, params))
 
     def update(updates: Any, state: Any, params: Any = None, **others: Any) -> Any:
         inner_state, before = state
-        updates, inner_state = inner.update(updates, inner_state, params, **others)
+        updates, inner_state = transformation.update(updates, inner_state, params, **others)
 
         def mean(average: jax.Array, value: jax.Array, change: jax.Array) -> jax.Array:
             weight = jnp.where(before.averaged_steps == 0, 0.0, momentum).astype(average.dtype)
@@ -62,7 +64,7 @@ def with_average(transformation: Any, momentum: float, overwrite_every: int | No
     return optax.GradientTransformationExtraArgs(init, update)
 
 
-def assign_averages(slots: Any, variables: Mapping[str, Variable]) -> None:
+def assign_averages(slots: PyTree, variables: Mapping[str, Variable]) -> None:
     """Assign the averages in a state to variables, rounded to their dtypes; nothing if no step was averaged.
 
     Args:

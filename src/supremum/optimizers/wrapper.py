@@ -18,7 +18,8 @@ from supremum.nn import Variable
 from supremum.optimizers.eager_step import Stepper
 from supremum.optimizers.hyperparameters import Hyperparameter
 from supremum.optimizers.optimizer import Optimizer
-from supremum.optimizers.serialization import as_optimizer, deserialize_optimizer, serialize_optimizer
+from supremum.optimizers.serialization import OptimizerLike, as_optimizer, deserialize_optimizer, serialize_optimizer
+from supremum.typing import PyTree
 
 M = TypeVar("M", bound=Callable[..., Any])
 
@@ -59,9 +60,9 @@ class OptimizerWrapper(Optimizer):
 
     __slots__ = ("_inner",)
 
-    def __init__(self, optimizer: Any) -> None:
+    def __init__(self, optimizer: OptimizerLike) -> None:
         # Optimizer.__init__ is not called: its attributes belong to the inner optimizer.
-        if optimizer is None:
+        if optimizer is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise OperandError(f"{type(self).__name__} needs an optimizer, got None: pass SGD(0.01), for example")
         self._inner = as_optimizer(optimizer)
         self._stepper = Stepper(self)
@@ -95,7 +96,7 @@ class OptimizerWrapper(Optimizer):
         return self._inner.state
 
     @state.setter
-    def state(self, state: Any) -> None:
+    def state(self, state: PyTree) -> None:
         self._inner.state = state
 
     @property

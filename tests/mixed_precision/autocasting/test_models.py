@@ -17,7 +17,6 @@ from flax import nnx
 from jax.extend.core import check_jaxpr
 
 from supremum.formats import as_format
-from supremum.jaxprs import walk
 from supremum.mixed_precision import autocast
 
 BATCH, LENGTH, WIDTH, HEADS = 4, 5, 16, 2
@@ -122,12 +121,6 @@ def linen_rnn():
     return lambda tree: model.apply(*tree), (filled(jax.eval_shape(model.init, KEY, x)), x)
 
 
-def linen_attention():
-    model, x = nn.MultiHeadDotProductAttention(HEADS), normal(BATCH, LENGTH, WIDTH)
-    mask = nn.make_causal_mask(x[..., 0])
-    return lambda tree: model.apply(*tree, mask=mask), (filled(jax.eval_shape(model.init, KEY, x)), x)
-
-
 class VitBlock(nnx.Module):
     def __init__(self, rngs):
         self.norms = nnx.List([nnx.LayerNorm(WIDTH, rngs=rngs) for _ in range(2)])
@@ -172,18 +165,6 @@ def equinox_convolutions():
     return mapped_over_batch(model, normal(BATCH, 3, 8, 8, seed=6))
 
 
-def equinox_attention():
-    attention = filled(eqx.filter_eval_shape(eqx.nn.MultiheadAttention, HEADS, WIDTH, use_key_bias=True, key=KEY))
-    mask = jnp.tril(jnp.ones((LENGTH, LENGTH), bool))
-    params, static = eqx.partition(attention, eqx.is_array)
-
-    def run(tree):
-        model = eqx.combine(tree[0], static)
-        return jax.vmap(lambda x: model(x, x, x, mask=mask))(tree[1])
-
-    return run, (params, normal(BATCH, LENGTH, WIDTH))
-
-
 def equinox_lstm():
     def run(tree):
         cell, inputs = tree
@@ -198,18 +179,6 @@ def equinox_lstm():
     return run, (cell, normal(LENGTH, BATCH, WIDTH))
 
 
-def equinox_gru():
-    def run(tree):
-        cell, inputs = tree
-        state = jnp.zeros((BATCH, WIDTH))
-        for x in inputs:
-            state = jax.checkpoint(jax.vmap(cell))(x, state)
-        return state
-
-    cell = filled(eqx.filter_eval_shape(eqx.nn.GRUCell, WIDTH, WIDTH, key=KEY))
-    return run, (cell, normal(3, BATCH, WIDTH))
-
-
 def mlp():
     return filled(eqx.filter_eval_shape(eqx.nn.MLP, WIDTH, WIDTH, WIDTH, depth=2, activation=jax.nn.gelu, key=KEY))
 
@@ -219,8 +188,8 @@ def equinox_mlp():
 
 
 MODELS = [
-    jax_nn, transformer_block, linen_convolutions, linen_rnn, linen_attention, nnx_vit_block, equinox_convolutions,
-    equinox_attention, equinox_lstm, equinox_gru, equinox_mlp,
+    jax_nn, transformer_block, linen_convolutions, linen_rnn, nnx_vit_block, equinox_convolutions,
+    equinox_lstm, equinox_mlp,
 ]  # fmt: skip
 
 
@@ -303,28 +272,8 @@ def test_every_function_of_jax_nn_is_tested_or_listed_with_a_reason():
     assert public == {*FUNCTIONS, *OTHERS}
 
 
-@pytest.mark.one_in(36)
-def test_results_have_the_structure_and_dtypes_of_float32(case):
-    assert jax.tree.structure(case.got) == jax.tree.structure(case.want)
-    for path, (got, want) in leaves_of(case.got, case.want):
-        assert (got.shape, got.dtype) == (want.shape, "float32"), path
-
-
-@pytest.mark.one_in(16)
-def test_every_product_has_the_compute_dtype(case):
-    products = [
-        site.equation
-        for traced in case.traced.values()
-        for site in walk(traced.jaxpr)
-        if site.equation.primitive.name in ("dot_general", "conv_general_dilated")
-    ]
-    assert products
-    for product in products:
-        assert {str(atom.aval.dtype) for atom in (*product.invars, *product.outvars)} == {case.dtype}, product
-
-
 @pytest.mark.one_in(8)
-def test_every_product_has_the_compute_dtype_when_lowered(case):
+def test_every_product_has_the_compute_dtype(case):
     text = "\n".join(lowered.as_text() for lowered in case.lowered.values())
     products = re.findall(r"stablehlo\.(?:dot_general|convolution)\b.* : \((.*)\) -> (.*)", text)
     assert products
@@ -335,8 +284,11 @@ def test_every_product_has_the_compute_dtype_when_lowered(case):
         )
 
 
-@pytest.mark.slow
+@pytest.mark.one_in(36)
 def test_outputs_and_gradients_are_close_to_float32(case):
+    assert jax.tree.structure(case.got) == jax.tree.structure(case.want)
+    for path, (got, want) in leaves_of(case.got, case.want):
+        assert (got.shape, got.dtype) == (want.shape, "float32"), path
     (got_grads, got_out), (grads, out) = case.got, case.want
     found = errors(got_out, out, case.dtype) | errors(got_grads, grads, case.dtype, SHARE)
     assert {path: error for path, error in found.items() if not error < TOLERANCE} == {}

@@ -75,13 +75,6 @@ def test_results_and_state_match_those_without_autocast(name):
     assert any(np.any(value != state_of(Model(nnx.Rngs(0)))[path]) for path, value in after.items() if "mean" in path)
 
 
-@pytest.mark.slow
-def test_products_are_cast_and_statistics_are_not():
-    report = autocast(loss, "mixed_bfloat16").report(Model(nnx.Rngs(0)), X, Y)
-    assert {row.dtype for row in report.rows if row.operation == "dot_general"} == {"bfloat16"}
-    assert {row.dtype for row in report.rows if row.operation == "reduce_sum"} == {"float32"}
-
-
 def test_reports_do_not_change_the_module():
     model = Model(nnx.Rngs(0))
     before = state_of(model)
@@ -142,23 +135,20 @@ def test_nnx_optimizers_can_step_inside():
     np.testing.assert_allclose(trained.last.kernel[...], cast.last.kernel[...], rtol=0.05, atol=0.02)
 
 
-def test_functions_can_return_the_module_and_new_variables():
+def test_functions_can_return_the_module_and_make_variables():
     model = Model(nnx.Rngs(0))
-    same, made, state = autocast(lambda m, x: (m, nnx.Param(m.first(x)), nnx.state(m, nnx.Param)))(model, X)
+
+    def function(model, x):
+        model.seen = nnx.Variable(x.sum())
+        return model, nnx.Param(model.first(x)), nnx.state(model, nnx.Param)
+
+    with jax.checking_leaks():
+        same, made, state = autocast(function)(model, X)
+    np.testing.assert_allclose(model.seen[...], X.sum(), rtol=1e-2)
     assert same is model
     assert isinstance(made, nnx.Param)
     assert made[...].shape == (6, 8)
     assert jax.tree.leaves(state)[0].dtype == "float32"
-
-
-def test_functions_can_add_attributes():
-    def sowing(model, x):
-        model.seen = nnx.Variable(x.sum())
-        return model.first(x)
-
-    model = Model(nnx.Rngs(0))
-    autocast(sowing)(model, X)
-    np.testing.assert_allclose(model.seen[...], X.sum(), rtol=1e-2)
 
 
 def test_an_error_leaves_the_module_unchanged():
@@ -173,14 +163,3 @@ def test_an_error_leaves_the_module_unchanged():
     assert "calls" in before
     for path, value in state_of(model).items():
         np.testing.assert_array_equal(value, before[path], err_msg=path)
-
-
-@pytest.mark.slow
-def test_no_tracers_stay_in_a_module():
-    model = Model(nnx.Rngs(0))
-    with jax.checking_leaks():
-        autocast(loss)(model, X, Y)
-        autocast(loss).report(model, X, Y)
-    leaves = jax.tree.leaves(nnx.state(model))
-    assert len(leaves) > 5
-    assert not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)

@@ -57,9 +57,9 @@ OPTIMIZERS = {
 every_optimizer = pytest.mark.parametrize("name", OPTIMIZERS)
 
 
-def trained(optimizer, params=PARAMS, gradients=GRADIENTS, jit=True):
+def trained(optimizer, params=PARAMS, gradients=GRADIENTS, jit=True, **options):
     state = optimizer.init(params)
-    step = jax.jit(optimizer.step) if jit else optimizer.step
+    step = jax.jit(optimizer.step, **options) if jit else optimizer.step
     for gradient in gradients:
         params, state = step(gradient, state, params)
     return params, state
@@ -69,18 +69,14 @@ def float32_of(tree):
     return jax.tree.map(lambda leaf: leaf.astype(jnp.float32), tree)
 
 
-def reference(optimizer, jit=False):
+def reference(optimizer):
     """The same training with float32 weights, by optax alone."""
     params = float32_of(PARAMS)
     optimizer = optimizer.gradient_transformation() if isinstance(optimizer, optax.MultiSteps) else optimizer
     state = optimizer.init(params)
-
-    def step(gradient, state, params):
-        updates, state = optimizer.update(float32_of(gradient), state, params)
-        return optax.apply_updates(params, updates), state
-
     for gradient in GRADIENTS:
-        params, state = (jax.jit(step) if jit else step)(gradient, state, params)
+        updates, state = optimizer.update(float32_of(gradient), state, params)
+        params = optax.apply_updates(params, updates)
     return params, state
 
 
@@ -90,11 +86,15 @@ def assert_equal(one, other):
 
 
 @pytest.mark.one_in(17)
-@pytest.mark.parametrize("weights", ["kahan", "master"])
+@every_storage
 @every_optimizer
 def test_what_is_stored_is_the_float32_weights_of_optax_to_the_last_bit(name, weights):
     expected, expected_state = reference(OPTIMIZERS[name])
     params, state = trained(narrow_weights(OPTIMIZERS[name], weights), jit=False)
+    assert jax.tree.map(lambda leaf: leaf.dtype, params) == jax.tree.map(lambda leaf: leaf.dtype, PARAMS)
+    if weights == "stochastic":  # the weights are only near
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(np.float32(a), b, 2.0**-6, 5e-3), params, expected)
+        return
     if weights == "master":
         assert_equal(state.extra.master["dense"], expected["dense"])
     else:
@@ -103,17 +103,6 @@ def test_what_is_stored_is_the_float32_weights_of_optax_to_the_last_bit(name, we
     assert_equal(jax.tree.leaves(state.inner), jax.tree.leaves(expected_state))
     nearest = jax.tree.map(lambda leaf: np.asarray(leaf).astype(ml_dtypes.bfloat16), expected["dense"])
     assert_equal(params["dense"], nearest)
-
-
-@pytest.mark.one_in(17)
-@every_storage
-@every_optimizer
-def test_weights_stay_near_those_of_float32_and_keep_their_dtypes(name, weights):
-    expected, _ = reference(OPTIMIZERS[name], jit=True)
-    params, _ = trained(narrow_weights(OPTIMIZERS[name], weights))
-    assert jax.tree.map(lambda leaf: leaf.dtype, params) == jax.tree.map(lambda leaf: leaf.dtype, PARAMS)
-    for found, exact in zip(jax.tree.leaves(params), jax.tree.leaves(expected), strict=True):
-        np.testing.assert_allclose(np.float32(found), exact, rtol=2.0**-6, atol=5e-3)
 
 
 @pytest.mark.compiled
@@ -175,10 +164,8 @@ def test_an_ensemble_without_seeds_is_refused_with_a_fix_that_works(name):
     with pytest.raises(ArgumentError, match="all 3 members of this ensemble would round") as caught:
         ENSEMBLES[name](optimizer.step)(grads, state, params)
     fix = str(caught.value).partition("as in ")[2].partition(";")[0]
-    after = eval(
-        fix, {"jax": jax, "jnp": jnp, "optimizer": optimizer, "grads": grads, "state": state, "params": params}
-    )
-    assert after.state.steps.tolist() == [1, 1, 1]
+    names = {"jax": jax, "jnp": jnp, "optimizer": optimizer, "grads": grads, "state": state, "params": params}
+    assert jax.eval_shape(lambda: eval(fix, names)).state.steps.shape == (3,)
 
 
 @pytest.mark.compiled
@@ -199,14 +186,14 @@ def test_only_random_rounding_of_members_needs_seeds():
     params, grads = stacked([PARAMS] * 2), stacked(GRADIENTS[:2])
     for weights in ("kahan", "master"):
         optimizer = narrow_weights(optax.sgd(1e-3), weights)
-        jax.vmap(optimizer.step)(grads, jax.vmap(optimizer.init)(params), params)
+        jax.eval_shape(jax.vmap(optimizer.step), grads, jax.vmap(optimizer.init)(params), params)
     optimizer = narrow_weights(optax.sgd(1e-3))
     state = optimizer.init(PARAMS)
     same = jax.vmap(lambda grads: optimizer.step(grads, state, PARAMS, seed=0))(grads)  # asked for
     assert_equal(jax.tree.map(lambda leaf: leaf[0], same.params), optimizer.step(GRADIENTS[0], state, PARAMS).params)
     # Several sets of one kernel's bits are wanted: only the seed is mapped.
-    jax.vmap(lambda seed: optimizer.step(GRADIENTS[0], state, PARAMS, seed=seed))(jnp.arange(2))
-    jax.grad(lambda params: optimizer.step(GRADIENTS[0], state, params).params["norm"].sum())(PARAMS)
+    jax.eval_shape(jax.vmap(lambda seed: optimizer.step(GRADIENTS[0], state, PARAMS, seed=seed)), jnp.arange(2))
+    jax.eval_shape(jax.grad(lambda params: optimizer.step(GRADIENTS[0], state, params).params["norm"].sum()), PARAMS)
     for wrong in (jnp.arange(2), jnp.ones(()), 0.5, -1, 2**32):
         with pytest.raises((ValueError, TypeError), match="seed must be"):
             optimizer.step(GRADIENTS[0], state, PARAMS, seed=wrong)
@@ -219,7 +206,6 @@ def test_runs_replay_under_jit_scan_donation_and_sharding(weights):
     optimizer = narrow_weights(optax.sgd(2.0**-7, 0.5), weights)  # powers of two: fused operations round alike
     expected = trained(optimizer)
     assert_equal(trained(optimizer), expected)
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *GRADIENTS)
 
     @jax.jit
     def scanned(params, gradients):
@@ -228,13 +214,8 @@ def test_runs_replay_under_jit_scan_donation_and_sharding(weights):
 
         return jax.lax.scan(step, (params, optimizer.init(params)), gradients)[0]
 
-    assert_equal(scanned(PARAMS, stacked), expected)
-    step = jax.jit(optimizer.step, donate_argnums=(1, 2))
-    params = jax.tree.map(jnp.copy, PARAMS)
-    state = optimizer.init(params)
-    for gradient in GRADIENTS:
-        params, state = step(gradient, state, params)
-    assert_equal((params, state), expected)
+    assert_equal(scanned(PARAMS, stacked(GRADIENTS)), expected)
+    assert_equal(trained(optimizer, jax.tree.map(jnp.copy, PARAMS), donate_argnums=(1, 2)), expected)
     mesh = jax.make_mesh((4, 2), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
     specs = {"dense": {"kernel": P("a", "b"), "bias": P("b")}, "norm": P()}
     sharded = jax.device_put(PARAMS, jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs))
@@ -378,6 +359,7 @@ def test_updates_cannot_be_added_by_optax():
             OperandError,
             "at least 8 bits",
         ),
+        (lambda: weight_memory({"w": jnp.arange(3)}, None), ArgumentError, "at least one element"),
         (lambda: stepped(grads={"dense": 1}), ArgumentError, "the gradients must have the structure of params"),
         (lambda: stepped(grads={**PARAMS, "norm": jnp.ones(1)}), ArgumentError, "shape of its weight"),
         (lambda: stepped(grads={**PARAMS, "norm": jnp.arange(16)}), OperandError, "must be floating-point"),
@@ -397,21 +379,6 @@ def stepped(grads=PARAMS, state=None, params=PARAMS):
 
 
 @pytest.mark.slow
-def test_bytes_per_parameter_are_those_of_the_arrays():
-    params = {"w": jnp.ones((512, 512), "bfloat16"), "b": jnp.zeros(512, "bfloat16")}
-    found = {}
-    for weights in STORAGES:
-        state = narrow_weights(optax.adam(1e-3), weights, {"mu": "bfloat16", "nu": "dynamic8"}).init(params)
-        memory = weight_memory(params, state)
-        assert memory.total_bytes == sum(leaf.nbytes for leaf in jax.tree.leaves((params, state)))
-        found[weights] = round(memory.bytes_per_parameter, 2)
-    assert found == {"stochastic": 5.02, "kahan": 7.02, "master": 9.02}
-    assert weight_memory(params, None).bytes_per_parameter == 2
-    with pytest.raises(ArgumentError, match="at least one element"):
-        weight_memory({"w": jnp.arange(3)}, None)
-
-
-@pytest.mark.slow
 def test_the_state_is_a_pytree_that_orbax_restores(tmp_path):
     import orbax.checkpoint as ocp
 
@@ -426,31 +393,3 @@ def test_the_state_is_a_pytree_that_orbax_restores(tmp_path):
     assert_equal(restored, {"params": params, "state": state})
     step = jax.jit(optimizer.step)
     assert_equal(step(GRADIENTS[4], restored["state"], restored["params"]), step(GRADIENTS[4], state, params))
-
-
-@pytest.mark.slow
-def test_modules_of_equinox_and_states_of_nnx_are_parameters():
-    import equinox
-    from flax import nnx
-
-    x = jnp.ones((8, 4), "bfloat16")
-    module = equinox.nn.MLP(4, 2, 64, 2, key=jax.random.key(0), dtype=jnp.bfloat16)
-    graph, variables = nnx.split(nnx.Linear(4, 2, param_dtype=jnp.bfloat16, rngs=nnx.Rngs(0)), nnx.Param)
-
-    def mean(outputs):
-        return jnp.mean(outputs.astype(jnp.float32) ** 2)
-
-    for params, loss in (
-        (module, lambda params: mean(jax.vmap(params)(x))),
-        (variables, lambda params: mean(nnx.merge(graph, params)(x))),
-    ):
-        optimizer = narrow_weights(optax.adam(1e-3), "kahan", {"mu": "bfloat16", "nu": "dynamic8"})
-        state = equinox.filter_jit(optimizer.init)(params)
-        made, after = equinox.filter_jit(
-            lambda params, state, loss=loss, optimizer=optimizer: optimizer.step(
-                equinox.filter_grad(loss)(params), state, params
-            )
-        )(params, state)
-        assert type(made) is type(params)
-        assert float(loss(made)) < float(loss(params))
-        assert {row.name for row in weight_memory(made, after).rows} >= {"weights", "mu", "nu", "compensation"}

@@ -1,23 +1,17 @@
-"""Steps compared with torchao's optimizers, whose published algorithm (torchao 0.18, optim/adam.py) is written here
-in NumPy: the same bits wherever no random number is drawn, and where both get the same random numbers."""
+"""Rounding and storage have the bits of torchao 0.18, whose published algorithms are written here in NumPy."""
 
 import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
-import optax
 import pytest
 
 from supremum.formats import as_format
-from supremum.mixed_precision import narrow_weights
-from supremum.mixed_precision.weight_storage.counter_hash import random_bits, step_key
 from supremum.mixed_precision.weight_storage.moments import dynamic_map, store_array
 from supremum.mixed_precision.weight_storage.rounding import round_to_format
 
 F = np.float32
 RANDOM = np.random.default_rng(0)
-SHAPE = (32, 256)
-RATE, B1, B2, EPS = F(1e-3), F(0.9), F(0.999), F(1e-8)
 
 
 def stochastic(values, noise):
@@ -37,103 +31,6 @@ def quantized(values, numbers):
     above = np.minimum(code + 1, 255)
     code = np.where(shares - numbers[code] >= (numbers[above] - numbers[code]) * F(0.5), above, code)
     return code.astype(np.uint8), scale
-
-
-def dequantized(code, scale, numbers):
-    return (numbers[code].reshape(-1, 256) * scale[:, None]).reshape(code.shape)
-
-
-def quantized_float8(values):
-    blocks = values.reshape(-1, 256)
-    # XLA multiplies by the reciprocal instead of dividing by a constant.
-    scale = np.maximum(np.abs(blocks).max(1), F(1e-12)) * (F(1) / F(448))
-    return (blocks / scale[:, None]).astype(ml_dtypes.float8_e4m3fn).reshape(values.shape), scale
-
-
-class Storage:
-    """How a moment is stored between steps."""
-
-    def __init__(self, name, signed):
-        self.name, self.numbers = name, dynamic_map(signed)
-
-    def store(self, values):
-        if self.name == "dynamic8":
-            return quantized(values, self.numbers)
-        return quantized_float8(values) if self.name == "float8_e4m3fn" else values.astype(as_format(self.name).dtype)
-
-    def read(self, held):
-        if self.name == "dynamic8":
-            return dequantized(*held, self.numbers)
-        if self.name == "float8_e4m3fn":
-            return (held[0].astype(F).reshape(-1, 256) * held[1][:, None]).reshape(held[0].shape)
-        return held.astype(F)
-
-
-def torchao_step(p, g, step, mu, nu, storages, round_weights):
-    """`single_param_adam` without weight decay and amsgrad."""
-    first, second = storages
-    p, g = p.astype(F), g.astype(F)
-    correction1, correction2 = F(1) - B1**step, F(1) - B2**step
-    m, v = first.read(mu), second.read(nu)
-    m = m + (F(1) - B1) * (g - m)
-    v = v + (F(1) - B2) * (g * g - v)
-    denominator = np.sqrt(v) / np.sqrt(correction2) + EPS
-    p = p - RATE * (m / correction1) / denominator
-    return round_weights(p), first.store(m), second.store(v)
-
-
-def torchao_adam():
-    """The same order of operations as an optax transformation; the powers are those of NumPy."""
-
-    def init(params):
-        zeros = jax.tree.map(jnp.zeros_like, params)
-        return optax.ScaleByAdamState(jnp.zeros((), jnp.int32), zeros, zeros)
-
-    def update(updates, state, params=None):
-        step = int(state.count) + 1
-        correction1, correction2 = F(1) - B1**step, F(1) - B2**step
-        mu = jax.tree.map(lambda m, g: m + (F(1) - B1) * (g - m), state.mu, updates)
-        nu = jax.tree.map(lambda v, g: v + (F(1) - B2) * (g * g - v), state.nu, updates)
-        steps = jax.tree.map(
-            lambda m, v: -(RATE * (m / correction1) / (jnp.sqrt(v) / np.sqrt(correction2) + EPS)), mu, nu
-        )
-        return steps, optax.ScaleByAdamState(state.count + 1, mu, nu)
-
-    return optax.GradientTransformation(init, update)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mu", ["float32", "bfloat16", "dynamic8", "float8_e4m3fn"])
-def test_steps_have_the_bits_of_torchao(mu):
-    """Op by op: compiled programs may fuse a multiplication and an addition, and round once."""
-    nu = "dynamic8" if mu == "dynamic8" else "float32"
-    optimizer = narrow_weights(torchao_adam(), moments={"mu": mu, "nu": nu})
-    storages = Storage(mu, signed=True), Storage(nu, signed=False)
-    expected = RANDOM.normal(size=SHAPE).astype(ml_dtypes.bfloat16)
-    params = {"w": jnp.asarray(expected)}
-    state = optimizer.init(params)
-    held = [storage.store(np.zeros(SHAPE, F)) for storage in storages]
-    for count in range(6):
-        # Quotients of two numbers of bfloat16 are often halfway between two numbers of the map, where the last bit of
-        # the arithmetic decides.
-        gradient = F(RANDOM.normal(size=SHAPE))
-        # Torchao rounds up where its number is small, this library where its bits are large.
-        noise = ~np.asarray(random_bits(step_key(0, "w", jnp.int32(count)), SHAPE)) >> np.uint32(16)
-        expected, *held = torchao_step(
-            expected, gradient, count + 1, *held, storages, lambda p, noise=noise: stochastic(p, noise)
-        )
-        params, state = optimizer.step({"w": jnp.asarray(gradient)}, state, params)
-        np.testing.assert_array_equal(np.float32(params["w"]), expected.astype(F))
-        for found, storage, own in zip((state.inner.mu["w"], state.inner.nu["w"]), storages, held, strict=True):
-            if storage.name == "dynamic8":
-                codes = np.asarray(found.codes)
-                np.testing.assert_array_equal(codes.astype(int) - np.iinfo(codes.dtype).min, own[0])
-                np.testing.assert_array_equal(found.scales, own[1])
-            elif storage.name == "float8_e4m3fn":
-                np.testing.assert_array_equal(np.float32(found.codes), own[0].astype(F))
-                np.testing.assert_array_equal(found.scales, own[1])
-            else:
-                np.testing.assert_array_equal(np.float32(found), own.astype(F))
 
 
 @pytest.mark.compiled

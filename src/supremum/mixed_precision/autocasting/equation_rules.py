@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jax import lax
 from jax.extend.core import JaxprEqn, Literal
@@ -67,10 +67,10 @@ class AutocastRule:
         self.settings = settings
         self.rows: MappingProxyType[str, operations.Row] = MappingProxyType({row.name: row for row in rows})
 
-    def value(self, aval: Any) -> Value:
+    def value(self, aval: object) -> Value:
         """Describe an input; a weak one follows the other operands as Python numbers do."""
         dtype = castable(aval)
-        return Value(dtype, fits=CASTABLE if dtype is not None and aval.weak_type else None)
+        return Value(dtype, fits=CASTABLE if dtype is not None and getattr(aval, "weak_type", False) else None)
 
     def literal(self, literal: Literal) -> Value:
         """Describe a number in the program, which follows the other operands if their dtype can hold it."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -17,8 +17,9 @@ from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError, 
 from supremum.formats import FORMATS, DType, Format, Kind, as_format
 from supremum.mixed_precision.autocasting.operations import AUTOCAST_OPERATIONS, DECLARED, INSIDE, RULES
 from supremum.mixed_precision.autocasting.presets import AUTOCAST_PRESETS
-from supremum.mixed_precision.policy.policy import Policy, as_policy
+from supremum.mixed_precision.policy.policy import Policy, PolicyLike, as_policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap
+from supremum.typing import DTypeLike
 
 CASTABLE_FORMATS: Final[tuple[Format, ...]] = tuple(
     row for row in FORMATS if row.kind is Kind.FLOAT and 16 <= row.bits <= as_format("float32").bits
@@ -34,17 +35,17 @@ CASTABLE: Final = frozenset(row.dtype for row in CASTABLE_FORMATS)
 _FOREIGN: Final = frozenset(row.dtype for row in FORMATS if row.is_inexact) - CASTABLE
 
 
-def castable(aval: Any) -> DType | None:
+def castable(aval: object) -> DType | None:
     """Return the dtype of an abstract value that autocast casts; None for all others, such as PRNG keys."""
     return _among(CASTABLE, aval)
 
 
-def foreign(aval: Any) -> DType | None:
+def foreign(aval: object) -> DType | None:
     """Return the dtype of a floating or complex abstract value that autocast never casts; None for all others."""
     return _among(_FOREIGN, aval)
 
 
-def _among(dtypes: frozenset[DType], aval: Any) -> DType | None:
+def _among(dtypes: frozenset[DType], aval: object) -> DType | None:
     # Tokens have no dtype, and the dtypes of PRNG keys are not NumPy dtypes.
     dtype = getattr(aval, "dtype", None)
     return dtype if isinstance(dtype, np.dtype) and dtype in dtypes else None
@@ -107,7 +108,10 @@ def _compute_dtype(policy: Policy | PolicyMap, scopes: tuple[str, ...]) -> DType
 
 
 def as_settings(
-    policy: Any, ops: Mapping[str, Any] | str | None, respect_explicit_casts: bool, enabled: bool = True
+    policy: PolicyLike | PolicyMap,
+    ops: Mapping[str, DTypeLike] | str | None,
+    respect_explicit_casts: bool,
+    enabled: bool = True,
 ) -> Settings:
     """Make the settings from the arguments of `autocast`."""
     chosen = policy if isinstance(policy, PolicyMap) else as_policy(policy)
@@ -126,7 +130,7 @@ def as_settings(
     return Settings(chosen, rules, respect_explicit_casts, flag("enabled", enabled))
 
 
-def _rule(name: str, rule: Any) -> str:
+def _rule(name: str, rule: object) -> str:
     row = AUTOCAST_OPERATIONS.get(name)
     if row is not None and row.rule == DECLARED and rule != DECLARED:
         raise ArgumentError(f"ops[{shown(name)}] must be {shown(DECLARED)}, got {shown(rule)}: {row.reason}")

@@ -19,8 +19,9 @@ from supremum.mixed_precision.autocasting import operations, reports
 from supremum.mixed_precision.autocasting.equation_rules import AutocastRule, Context
 from supremum.mixed_precision.autocasting.reports import AutocastReport, ProductCounts
 from supremum.mixed_precision.autocasting.settings import Settings, as_settings
-from supremum.mixed_precision.policy.policy import Policy
+from supremum.mixed_precision.policy.policy import Policy, PolicyLike
 from supremum.mixed_precision.policy.policy_map import PolicyMap
+from supremum.typing import ArrayLike, DTypeLike
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -200,9 +201,9 @@ class _Autocast:
     def __call__(
         self,
         function: Callable[P, R],
-        policy: Any = ...,
+        policy: PolicyLike | PolicyMap | None = ...,
         *,
-        ops: Mapping[str, Any] | str | None = ...,
+        ops: Mapping[str, DTypeLike] | str | None = ...,
         respect_explicit_casts: bool = ...,
         enabled: bool = ...,
     ) -> AutocastFunction[P, R]: ...
@@ -211,9 +212,9 @@ class _Autocast:
     def __call__(
         self,
         function: str | Policy | PolicyMap | None = ...,
-        policy: Any = ...,
+        policy: PolicyLike | PolicyMap | None = ...,
         *,
-        ops: Mapping[str, Any] | str | None = ...,
+        ops: Mapping[str, DTypeLike] | str | None = ...,
         respect_explicit_casts: bool = ...,
         enabled: bool = ...,
     ) -> Callable[[Callable[P, R]], AutocastFunction[P, R]]: ...
@@ -221,9 +222,9 @@ class _Autocast:
     def __call__(
         self,
         function: Any = None,
-        policy: Any = None,
+        policy: PolicyLike | PolicyMap | None = None,
         *,
-        ops: Mapping[str, Any] | str | None = None,
+        ops: Mapping[str, DTypeLike] | str | None = None,
         respect_explicit_casts: bool = True,
         enabled: bool = True,
     ) -> Any:
@@ -259,7 +260,7 @@ class _Autocast:
             yield
 
     @staticmethod
-    def astype(x: Any, dtype: Any) -> jax.Array:
+    def astype(x: ArrayLike, dtype: DTypeLike) -> jax.Array:
         """Cast an array as `x.astype(dtype)` does; autocast respects the cast even if `x` already has that dtype.
 
         Args:

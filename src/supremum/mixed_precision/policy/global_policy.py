@@ -8,8 +8,16 @@ from typing import Any, ClassVar
 
 from supremum.errors import ArgumentError, shown
 from supremum.formats import Kind, as_format
-from supremum.mixed_precision.policy.policy import Policy, as_policy, as_reducible, reducible_formats, reducible_names
+from supremum.mixed_precision.policy.policy import (
+    Policy,
+    PolicyLike,
+    as_policy,
+    as_reducible,
+    reducible_formats,
+    reducible_names,
+)
 from supremum.scoped_values import BlockDecorator, Blocks, BlockValue, ValueBlock
+from supremum.typing import DTypeLike
 from supremum.user_frame import warn_user
 
 VARIABLE = "SUPREMUM_FLOATX"
@@ -69,7 +77,7 @@ def floatx() -> str:
     return _process.floatx
 
 
-def set_floatx(dtype: Any) -> None:
+def set_floatx(dtype: DTypeLike) -> None:
     """Set the dtype that the global policy tracks.
 
     Args:
@@ -108,7 +116,7 @@ def global_policy() -> Policy:
     return _process.tracked
 
 
-def set_global_policy(policy: Any) -> None:
+def set_global_policy(policy: PolicyLike | None) -> None:
     """Set the policy of the whole process, including threads that start later.
 
     A layer reads it once, when it is made; existing layers keep their policy.
@@ -153,7 +161,7 @@ class use_policy(BlockDecorator[ValueBlock[Policy | None]]):  # noqa: N801 (a co
 
     _blocks: ClassVar[Blocks[Any]] = _scope
 
-    def __init__(self, policy: Any) -> None:
+    def __init__(self, policy: PolicyLike | None) -> None:
         self.policy: Policy | None = None if policy is None else _usable(policy)
 
     def _make_block(self, owner: object) -> ValueBlock[Policy | None]:
@@ -169,7 +177,7 @@ class use_policy(BlockDecorator[ValueBlock[Policy | None]]):  # noqa: N801 (a co
         return f"use_policy({None if self.policy is None else self.policy.name!r})"
 
 
-def _usable(policy: Any) -> Policy:
+def _usable(policy: PolicyLike) -> Policy:
     # A separate object: layers tell the global policy from a given policy by identity.
     own = copy(as_policy(policy))
     if own.compute_dtype is not None and as_format(own.compute_dtype) not in reducible_formats():

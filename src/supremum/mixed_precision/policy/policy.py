@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 
@@ -19,6 +19,7 @@ from supremum.mixed_precision import loss_scales
 from supremum.mixed_precision.pytrees import cast_floating, is_floating, is_floating_dtype
 from supremum.promotion import result_type
 from supremum.rules import get_rules
+from supremum.typing import DTypeLike, PyTree
 
 # The exponents of the other formats reach far enough for gradients.
 _UNDERFLOWS = as_format("float16")
@@ -69,11 +70,6 @@ NAMED: dict[str, Roles] = {
 }
 
 
-def policy_names() -> tuple[str, ...]:
-    """List the names that `Policy` takes, without the text form."""
-    return (*NAMED, *format_names())
-
-
 def parse_policy(name: object) -> Roles:
     """Parse a policy name, a text form or a dtype.
 
@@ -98,7 +94,7 @@ def parse_policy(name: object) -> Roles:
         if isinstance(name, str) and ("=" in name or "," in name):
             return _parse_text(name)
         near = (*near_names(str(error.name), NAMED), *error.near)[:3]
-        raise UnknownNameError("policy", error.name, policy_names(), near=near) from None
+        raise UnknownNameError("policy", error.name, (*NAMED, *format_names()), near=near) from None
     return usual_roles(dtype, dtype)
 
 
@@ -144,7 +140,7 @@ def reducible_names() -> str:
     return _listed(map(str, reducible_formats()))
 
 
-def as_reducible(must: str, dtype: Any) -> Format:
+def as_reducible(must: str, dtype: object) -> Format:
     """Return a format of `reducible_formats`.
 
     Args:
@@ -238,7 +234,7 @@ class Policy:
     loss_scale: loss_scales.LossScale | None
     is_loss_scale_open: bool
 
-    def __init__(self, name: Any, loss_scale: loss_scales.LossScale | str | float | None = "auto") -> None:
+    def __init__(self, name: DTypeLike, loss_scale: loss_scales.LossScale | str | float | None = "auto") -> None:
         roles = parse_policy(name)
         is_open = isinstance(loss_scale, str) and loss_scale == "auto" and not roles.underflows
         if isinstance(loss_scale, str):
@@ -255,7 +251,7 @@ class Policy:
         """Whether variables are cast when a layer computes with them; True under `"infer"`, where they may be."""
         return self.compute_dtype is None or self.compute_dtype != self.variable_dtype
 
-    def cast_to_compute(self, tree: Any) -> Any:
+    def cast_to_compute(self, tree: PyTree) -> Any:
         """Cast the real floating leaves of a pytree to the compute dtype; see `cast_floating`.
 
         Under `"infer"` they are cast to their common dtype by JAX's rules, which ignore weak leaves. If the compute
@@ -266,11 +262,11 @@ class Policy:
         """
         return _cast(tree, _common_dtype(tree) if self.compute_dtype is None else self.compute_dtype)
 
-    def cast_to_variable(self, tree: Any) -> Any:
+    def cast_to_variable(self, tree: PyTree) -> Any:
         """Cast the real floating leaves of a pytree to the variable dtype, if that is real floating."""
         return _cast(tree, self.variable_dtype)
 
-    def cast_to_output(self, tree: Any) -> Any:
+    def cast_to_output(self, tree: PyTree) -> Any:
         """Cast the real floating leaves of a pytree to the output dtype, if that is real floating."""
         return _cast(tree, self.output_dtype)
 
@@ -302,16 +298,20 @@ class Policy:
         return self.name
 
 
-def _cast(tree: Any, dtype: DType | None) -> Any:
+def _cast(tree: PyTree, dtype: DType | None) -> Any:
     return cast_floating(tree, dtype) if is_floating_dtype(dtype) else tree
 
 
-def _common_dtype(tree: Any) -> DType | None:
+def _common_dtype(tree: PyTree) -> DType | None:
     leaves = [leaf for leaf in jax.tree.leaves(tree) if is_floating(leaf)]
     return result_type(*leaves, rules=get_rules("jax")) if leaves else None
 
 
-def as_policy(policy: Any) -> Policy:
+PolicyLike: TypeAlias = Policy | DTypeLike
+"""A policy, or what `Policy` makes one of."""
+
+
+def as_policy(policy: PolicyLike | None) -> Policy:
     """Convert a value with `Policy`, and return a policy as it is; None is float32.
 
     >>> as_policy(None).name, as_policy("mixed_bfloat16").name

@@ -11,8 +11,9 @@ import jax
 from supremum.argument_checks import known_keys, pytree, text
 from supremum.errors import OperandError, near_names, shown
 from supremum.mixed_precision.path_patterns import check_pattern, matches, scopes_of
-from supremum.mixed_precision.policy.policy import Policy, as_policy
+from supremum.mixed_precision.policy.policy import Policy, PolicyLike, as_policy
 from supremum.mixed_precision.pytrees import path_text
+from supremum.typing import PyTree
 from supremum.user_frame import warn_user
 
 
@@ -56,7 +57,7 @@ class PolicyMap:
     patterns: tuple[tuple[str, Policy], ...]
     default: Policy
 
-    def __init__(self, patterns: Mapping[str, Any], default: Any = "float32") -> None:
+    def __init__(self, patterns: Mapping[str, PolicyLike], default: PolicyLike = "float32") -> None:
         if not isinstance(cast("Any", patterns), Mapping):
             raise OperandError(f"the patterns of a PolicyMap must be a mapping to policies, got {shown(patterns)}")
         for pattern in patterns:
@@ -90,7 +91,7 @@ class PolicyMap:
         message = f"patterns of a PolicyMap match none of the {len(paths)} paths: {described}"
         warn_user(message, UnmatchedPatternWarning)
 
-    def cast_to_compute(self, tree: Any) -> Any:
+    def cast_to_compute(self, tree: PyTree) -> Any:
         """Cast each leaf of a pytree by `Policy.cast_to_compute` of its path's policy, after a `check` of all paths.
 
         Leaves that share an `"infer"` policy are cast to their common dtype.
@@ -105,15 +106,15 @@ class PolicyMap:
         """
         return self._cast(tree, Policy.cast_to_compute)
 
-    def cast_to_variable(self, tree: Any) -> Any:
+    def cast_to_variable(self, tree: PyTree) -> Any:
         """Cast each leaf of a pytree by `Policy.cast_to_variable` of its path's policy, after a `check`."""
         return self._cast(tree, Policy.cast_to_variable)
 
-    def cast_to_output(self, tree: Any) -> Any:
+    def cast_to_output(self, tree: PyTree) -> Any:
         """Cast each leaf of a pytree by `Policy.cast_to_output` of its path's policy, after a `check`."""
         return self._cast(tree, Policy.cast_to_output)
 
-    def _cast(self, tree: Any, cast_leaves: Callable[[Policy, Any], Any]) -> Any:
+    def _cast(self, tree: PyTree, cast_leaves: Callable[[Policy, Any], Any]) -> Any:
         entries, structure = jax.tree_util.tree_flatten_with_path(pytree("tree", tree))
         paths = [path_text(path) for path, _ in entries]
         self.check(paths)
@@ -149,7 +150,7 @@ class PolicyMap:
         return f"PolicyMap({dict(self.patterns)!r}, default={self.default!r})"
 
 
-def _is_entry(pair: Any) -> bool:
+def _is_entry(pair: object) -> bool:
     if not isinstance(pair, (list, tuple)) or len(cast("list[Any]", pair)) != 2:
         return False
     return isinstance(pair[0], str) and isinstance(pair[1], Mapping)

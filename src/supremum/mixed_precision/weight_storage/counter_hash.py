@@ -16,12 +16,13 @@ import numpy as np
 
 from supremum.argument_checks import whole_number
 from supremum.errors import ArgumentError, shown
+from supremum.typing import ArrayLike
 
 _FIRST, _SECOND, _THIRD = np.uint32(0xED5AD4BB), np.uint32(0xAC4C1B51), np.uint32(0x31848BAB)
 _GOLDEN = np.uint32(0x9E3779B9)  # 2**32 divided by the golden ratio; any odd number without a pattern would do
 
 
-def mix_bits(word: jax.Array, between: Any = 0) -> jax.Array:
+def mix_bits(word: jax.Array, between: jax.Array | int = 0) -> jax.Array:
     """Mix the bits of 32-bit words, so that each input bit changes each output bit with probability 1/2.
 
     Args:
@@ -51,7 +52,7 @@ class StepKey(NamedTuple):
     is_default: bool
 
 
-def step_key(seed: Any, path: str, step: jax.Array, default: int = 0) -> StepKey:
+def step_key(seed: ArrayLike | None, path: str, step: jax.Array, default: int = 0) -> StepKey:
     """Return the key of the random bits of an array in a step.
 
     Args:
@@ -70,7 +71,7 @@ def step_key(seed: Any, path: str, step: jax.Array, default: int = 0) -> StepKey
     return StepKey(first, mix_bits(first ^ places[1], between=counter), seed is None)
 
 
-def _seed_word(seed: Any) -> jax.Array:
+def _seed_word(seed: ArrayLike) -> jax.Array:
     if not isinstance(seed, (jax.Array, np.ndarray)):
         return jnp.uint32(whole_number("seed", seed, 0, 2**32 - 1))
     if seed.shape or not jnp.issubdtype(seed.dtype, jnp.integer):

@@ -15,6 +15,7 @@ from supremum.mixed_precision.pytrees import is_array, is_inexact
 from supremum.mixed_precision.weight_storage.places import find_places
 from supremum.render import aligned
 from supremum.reports import plain_fields
+from supremum.typing import PyTree
 
 _WEIGHTS, _OTHERS = "weights", "counts and numbers"
 
@@ -85,7 +86,7 @@ class WeightMemory:
     __repr__ = __str__
 
 
-def weight_memory(params: Any, state: Any) -> WeightMemory:
+def weight_memory(params: PyTree, state: PyTree) -> WeightMemory:
     """Measure the bytes per parameter of the arrays of parameters and of an optimizer's state.
 
     Args:

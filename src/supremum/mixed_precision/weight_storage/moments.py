@@ -19,6 +19,7 @@ from supremum.mixed_precision.path_patterns import check_pattern, matches, scope
 from supremum.mixed_precision.pytrees import is_floating, widen
 from supremum.mixed_precision.weight_storage.places import find_places
 from supremum.mixed_precision.weight_storage.rounding import is_roundable, round_to_format
+from supremum.typing import DTypeLike, PyTree
 
 BLOCK = 256
 """Elements that share a scale, in the order of the flattened array."""
@@ -55,7 +56,7 @@ class BlockScaled(NamedTuple):
     scales: jax.Array
 
 
-def is_block_scaled(node: Any) -> bool:
+def is_block_scaled(node: object) -> bool:
     """Whether a node of a tree is a `BlockScaled`."""
     return isinstance(node, BlockScaled)
 
@@ -94,7 +95,7 @@ def _power(decade: int) -> float:
 # Names of storage
 
 
-def storage_of_moments(name: Any) -> Format | None:
+def storage_of_moments(name: DTypeLike) -> Format | None:
     """Check the storage of a moment, and return its format; None for the dynamic map.
 
     Raises:
@@ -109,7 +110,7 @@ def storage_of_moments(name: Any) -> Format | None:
     return row
 
 
-def check_moments(moments: Any) -> dict[str, Any]:
+def check_moments(moments: object) -> dict[str, Any]:
     """Check the patterns and names in a mapping of moments."""
     if not isinstance(moments, Mapping):
         raise ArgumentError(f"moments must be a mapping such as {{'mu': 'bfloat16'}}, got {shown(moments)}")
@@ -122,7 +123,7 @@ def check_moments(moments: Any) -> dict[str, Any]:
 # Storing and reading
 
 
-def store_array(array: jax.Array, name: Any, *, signed: bool) -> Any:
+def store_array(array: jax.Array, name: DTypeLike, *, signed: bool) -> Any:
     """Store a float32 array.
 
     Args:
@@ -139,14 +140,14 @@ def store_array(array: jax.Array, name: Any, *, signed: bool) -> Any:
     return _scaled(array, row) if row.bits <= _SCALED_BITS else round_to_format(array, row)
 
 
-def store_moment(array: jax.Array, name: Any, field: str) -> Any:
+def store_moment(array: jax.Array, name: DTypeLike, field: str) -> Any:
     """Store a float32 array that is in a field of an optimizer's state, which says whether it may be negative."""
     return store_array(array, name, signed=field not in _NON_NEGATIVE)
 
 
-def store_like(value: Any, old: Any) -> Any:
+def store_like(value: jax.Array, old: jax.Array | BlockScaled) -> Any:
     """Store an array as an older one is stored."""
-    if is_block_scaled(old):
+    if isinstance(old, BlockScaled):
         category = as_format(old.codes.dtype)
         if category.category == "integer":
             return _to_map(value, signed=category.signed)
@@ -157,9 +158,9 @@ def store_like(value: Any, old: Any) -> Any:
     return jnp.asarray(value, old.dtype)
 
 
-def read(node: Any) -> Any:
+def read(node: object) -> Any:
     """Read a leaf of a state in at least float32; leaves that are not floating stay as they are."""
-    if not is_block_scaled(node):
+    if not isinstance(node, BlockScaled):
         return widen(node)
     row = as_format(node.codes.dtype)
     if row.category == "integer":
@@ -170,12 +171,12 @@ def read(node: Any) -> Any:
     return _unblocked(_blocked(values) * node.scales[:, None], values.shape)
 
 
-def read_moments(state: Any) -> Any:
+def read_moments(state: PyTree) -> Any:
     """Read the moments of a state in at least float32."""
     return jax.tree.map(read, state, is_leaf=is_block_scaled)
 
 
-def store_moments(state: Any, old: Any) -> Any:
+def store_moments(state: PyTree, old: PyTree) -> Any:
     """Store the moments of a state as those of an older state are stored."""
 
     def store(before: Any, after: Any) -> Any:
@@ -184,7 +185,7 @@ def store_moments(state: Any, old: Any) -> Any:
     return jax.tree.map(store, old, state, is_leaf=is_block_scaled)
 
 
-def store_first(state: Any, params: Any, moments: Mapping[str, Any]) -> Any:
+def store_first(state: PyTree, params: PyTree, moments: Mapping[str, Any]) -> Any:
     """Store the moments of a new state in the storage that a mapping names.
 
     Args:

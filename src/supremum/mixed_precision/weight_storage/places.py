@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 
 from supremum.mixed_precision.pytrees import path_text
+from supremum.typing import PyTree
 
 _INNER_FIELDS = frozenset({"codes", "scales"})  # of a BlockScaled, below the path of its parameter
 
@@ -28,7 +29,7 @@ class StatePlace(NamedTuple):
         return "/".join(each for each in (self.field, self.path) if each)
 
 
-def find_places(state: Any, params: Any) -> list[StatePlace]:
+def find_places(state: PyTree, params: PyTree) -> list[StatePlace]:
     """Find the places of the leaves of a state, in order.
 
     Args:

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import jax
 import jax.numpy as jnp
 
-from supremum.argument_checks import pytree, whole_number
+from supremum.argument_checks import whole_number
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import DType, as_format
-from supremum.mixed_precision.pytrees import as_optax, described, is_inexact, native, path_text, widen
-from supremum.mixed_precision.weight_storage.counter_hash import step_key
+from supremum.formats import as_format
+from supremum.mixed_precision.pytrees import as_optax, described, is_inexact, native, widen
 from supremum.mixed_precision.weight_storage.moments import check_moments, read_moments, store_first, store_moments
-from supremum.mixed_precision.weight_storage.weights import (
-    ExtraWeights,
-    WeightStorage,
-    is_narrow_weight,
-    storage_of_weights,
-)
+from supremum.mixed_precision.weight_storage.weights import ExtraWeights, StoredWeights, storage_of_weights
+from supremum.typing import ArrayLike, PyTree
 
 if TYPE_CHECKING:
     import optax  # pyright: ignore[reportMissingTypeStubs]
@@ -85,7 +79,7 @@ class NarrowWeights:
     moments: Mapping[str, Any]
     seed: int
 
-    def init(self, params: Any) -> NarrowWeightsState:
+    def init(self, params: PyTree) -> NarrowWeightsState:
         """Make the state for parameters.
 
         Args:
@@ -96,21 +90,25 @@ class NarrowWeights:
             ArgumentError: if no weight is narrower than float32, or a pattern of `moments` matches nothing.
             OperandError: for a weight in a format that has no zero, sign or NaN.
         """
-        leaves = _Leaves(params)
-        if not any(leaf.is_narrow for leaf in leaves):
+        stored = StoredWeights(params, self.weights)
+        if not any(stored.is_narrow):
             raise ArgumentError(
                 "narrow_weights found no weight narrower than float32: use the optimizer itself, or cast the weights "
                 "with cast_floating(params, 'bfloat16')"
             )
-        storage = storage_of_weights(self.weights)
-        first = [storage.first(jnp.asarray(leaf.value)) if leaf.is_narrow else None for leaf in leaves]
-        wide = leaves.tree(widen(leaf.value) if leaf.is_trained else None for leaf in leaves)
+        extra = stored.initial_extra()
+        wide = stored.wide(extra)
         inner = jax.tree.map(jnp.asarray, self.transformation.init(wide))
-        extra = _extra(storage, leaves, first)
         return NarrowWeightsState(jnp.zeros((), jnp.int32), store_first(inner, wide, self.moments), extra)
 
     def step(
-        self, grads: Any, state: NarrowWeightsState, params: Any, *, seed: Any = None, **extra_args: Any
+        self,
+        grads: PyTree,
+        state: NarrowWeightsState,
+        params: PyTree,
+        *,
+        seed: ArrayLike | None = None,
+        **extra_args: object,
     ) -> NarrowStep:
         """Take a step: update the moments, and apply the update to the weights.
 
@@ -147,29 +145,23 @@ class NarrowWeights:
             raise OperandError(
                 f"the state of narrow_weights must be a NarrowWeightsState, got {shown(state)}: use init(params)"
             )
-        leaves, storage = _Leaves(params), storage_of_weights(self.weights)
-        extra = leaves.like(None if storage.field is None else getattr(state.extra, storage.field), "the state")
-        _check_extra(leaves, extra, storage)
-        gradients = [*map(_gradient, leaves.like(grads, "the gradients"), leaves)]
-        wide = [_wide(leaf, beside, storage) for leaf, beside in zip(leaves, extra, strict=True)]
+        stored = StoredWeights(params, self.weights, seed, self.seed)
+        wide = stored.wide(state.extra)
+        gradients = map(_gradient, stored.leaves_of(grads, "the gradients"), stored.leaves, stored.paths)
         inner = read_moments(state.inner)
-        updates, inner = self.transformation.update(leaves.tree(gradients), inner, leaves.tree(wide), **extra_args)
+        updates, inner = self.transformation.update(stored.tree(gradients), inner, wide, **extra_args)
 
-        def move(leaf: _Leaf, beside: Any, wide: Any, update: Any) -> tuple[Any, Any]:
+        def move(value: Any, update: Any, narrow: bool) -> Any:
             if update is None:
-                return leaf.value, beside
-            if not leaf.is_narrow:
-                return jnp.asarray(leaf.value + update).astype(leaf.value.dtype), None
-            key = step_key(seed, leaf.path, state.steps, default=self.seed)
-            return storage.narrowed(wide + jnp.asarray(update, jnp.float32), as_format(leaf.value.dtype), key)
+                return None
+            return value + (jnp.asarray(update, jnp.float32) if narrow else update)
 
-        moved = [*map(move, leaves, extra, wide, leaves.like(updates, "the updates"))]
-        after = _extra(storage, leaves, (beside for _, beside in moved))
-        inner = _store(inner, state.inner)
-        weights = leaves.tree(weight for weight, _ in moved)
-        return NarrowStep(weights, NarrowWeightsState(state.steps + 1, inner, after))
+        updates = stored.leaves_of(updates, "the updates")
+        moved = stored.tree(map(move, stored.leaves_of(wide, "the weights"), updates, stored.is_narrow))
+        weights, after = stored.store(moved, state.extra, state.steps)
+        return NarrowStep(weights, NarrowWeightsState(state.steps + 1, _store(inner, state.inner), after))
 
-    def update(self, *args: Any, **extra_args: Any) -> NoReturn:
+    def update(self, *args: object, **extra_args: object) -> NoReturn:
         """Raise: updates of narrow weights cannot be added by `optax.apply_updates`, which would round them away.
 
         Raises:
@@ -187,77 +179,17 @@ class NarrowWeights:
         return f"{type(self).__name__}({self.weights!r}{moments}, seed={self.seed})"
 
 
-class _Leaf(NamedTuple):
-    value: Any
-    path: str
-
-    @property
-    def is_trained(self) -> bool:
-        return is_inexact(self.value)
-
-    @property
-    def is_narrow(self) -> bool:
-        return is_narrow_weight(self.value, self.path)
-
-
-class _Leaves(list[_Leaf]):
-    """The leaves of parameters."""
-
-    def __init__(self, params: Any) -> None:
-        entries, self.structure = jax.tree_util.tree_flatten_with_path(pytree("params", params))
-        super().__init__(_Leaf(native(leaf), path_text(path)) for path, leaf in entries)
-
-    def tree(self, leaves: Iterable[Any]) -> Any:
-        return self.structure.unflatten(leaves)
-
-    def like(self, tree: Any, what: str) -> list[Any]:
-        """The leaves of a tree of the same structure, in which None stands for a missing leaf; all None for None."""
-        if tree is None:
-            return [None] * len(self)
-        try:
-            return self.structure.flatten_up_to(tree)
-        except ValueError as error:
-            raise ArgumentError(f"{what} must have the structure of params: {error}") from None
-
-
-def _wide(leaf: _Leaf, beside: Any, storage: WeightStorage) -> Any:
-    if leaf.is_narrow:
-        return storage.wide(jnp.asarray(leaf.value), beside)
-    return widen(leaf.value) if leaf.is_trained else None
-
-
-def _gradient(gradient: Any, leaf: _Leaf) -> Any:
-    if gradient is None or not leaf.is_trained:
+def _gradient(gradient: Any, leaf: Any, path: str) -> Any:
+    if gradient is None or not is_inexact(leaf):
         return None
-    gradient, where = native(gradient), shown(leaf.path)
+    gradient, where = native(gradient), shown(path)
     if not is_inexact(gradient):
         raise OperandError(f"gradients must be floating-point arrays, got {described(gradient)} at {where}")
-    if gradient.shape != leaf.value.shape:
+    if gradient.shape != leaf.shape:
         raise ArgumentError(
-            f"a gradient must have the shape of its weight, got {described(gradient)} for {described(leaf.value)} at "
-            f"{where}"
+            f"a gradient must have the shape of its weight, got {described(gradient)} for {described(leaf)} at {where}"
         )
     return widen(gradient)
-
-
-def _check_extra(leaves: _Leaves, extra: list[Any], storage: WeightStorage) -> None:
-    for leaf, beside in zip(leaves, extra, strict=True):
-        expected = _extra_dtype(storage, leaf.value.dtype) if leaf.is_narrow else None
-        if getattr(beside, "dtype", None) != expected:
-            raise ArgumentError(
-                f"{shown(leaf.path)} is {described(leaf.value)}, but init() made the state for another dtype: keep the "
-                "dtypes of params, or call init(params) again"
-            )
-
-
-@lru_cache(maxsize=64)
-def _extra_dtype(storage: WeightStorage, dtype: DType) -> DType | None:
-    """The dtype of the array beside a weight; None if there is none."""
-    return getattr(jax.eval_shape(storage.first, jax.ShapeDtypeStruct((), dtype)), "dtype", None)
-
-
-def _extra(storage: WeightStorage, leaves: _Leaves, beside: Iterable[Any]) -> ExtraWeights:
-    return ExtraWeights() if storage.field is None else ExtraWeights(**{storage.field: leaves.tree(beside)})
 
 
 def _store(after: Any, before: Any) -> Any:
