@@ -10,11 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from supremum.formats import FORMATS
+from supremum.typing import PyTree
 
 _DTYPES = frozenset(row.dtype for row in FORMATS)
 
 
-def is_array(leaf: Any) -> bool:
+def is_array(leaf: object) -> bool:
     """Whether a leaf is a JAX array, or a NumPy array or scalar that JAX can hold.
 
     PRNG keys are JAX arrays. A NumPy array counts if its dtype is a number format in the byte order of the machine:
@@ -24,7 +25,7 @@ def is_array(leaf: Any) -> bool:
 
 
 def split_arrays(
-    tree: Any, is_operand: Callable[[Any], bool] = is_array
+    tree: PyTree, is_operand: Callable[[Any], bool] = is_array
 ) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
     """Separate the arrays of a tree from its other leaves.
 

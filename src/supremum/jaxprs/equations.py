@@ -26,7 +26,7 @@ ON_DEVICE: Final = "_on_device"
 _SAME_RESULTS = frozenset({*CALLS, p.cond_p.name, p.custom_jvp_call_p.name, p.custom_vjp_call_p.name})
 
 
-def as_equation(equation: Any) -> JaxprEqn:
+def as_equation(equation: object) -> JaxprEqn:
     """Check that the argument is an equation of a jaxpr.
 
     Raises:

@@ -19,7 +19,10 @@ from supremum.numerics.error_tallies import probes_of
 from supremum.numerics.paired_values import Pair, full
 from supremum.numerics.plain_runs import Choice, PlainRun, in_float64
 from supremum.numerics.widening import FLOAT64, in_dtype, is_floating
+from supremum.typing import PyTree
 
+Output: TypeAlias = "int | str | Callable[[PyTree], PyTree] | None"
+"""A part of the result: its index, its path, a function of the result that returns it, or None for the whole result."""
 Select: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 """Selects or computes the values whose error is explained, from the results of the program in float64."""
 
@@ -69,7 +72,7 @@ class ErrorShares:
     facts: Mapping[int, np.ndarray]
 
 
-def checked_output(output: Any) -> None:
+def checked_output(output: object) -> None:
     """Raise if an argument does not select a part of the result.
 
     Raises:
@@ -80,7 +83,7 @@ def checked_output(output: Any) -> None:
 
 
 def trace_output(
-    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], output: Any, under: str
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], output: Output, under: str
 ) -> tuple[TracedCall, Select]:
     """Trace a call of a function that will run, outside of all transformations, and find what to explain of its result.
 
@@ -103,7 +106,7 @@ def trace_output(
     return call, _selection(call, output, under)
 
 
-def _selection(call: TracedCall, output: Any, under: str) -> Select:
+def _selection(call: TracedCall, output: Output, under: str) -> Select:
     avals = call.program.out_avals
     if callable(output):
         return lambda values: [

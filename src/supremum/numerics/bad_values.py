@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -69,7 +70,7 @@ def _bits(value: Any) -> tuple[Any, Any, Format]:
     return bits, rank(bits, source, jnp.where), source
 
 
-def codes(value: Any) -> Any:
+def codes(value: jax.Array) -> jax.Array:
     """The code of each element of a floating array, as uint32: 0, `BAD`, or `BAD | NAN`."""
     if not can_be_bad(as_format(value.dtype)):
         return jnp.zeros(np.shape(value), "uint32")
@@ -82,7 +83,7 @@ def _codes_of_part(value: Any) -> Any:
     return jnp.where(is_nan, BAD | NAN, jnp.where(is_bad, BAD, _GOOD))
 
 
-def replace_bad(value: Any, where: Any = None) -> Any:
+def replace_bad(value: jax.Array, where: jax.Array | None = None) -> jax.Array:
     """An array with 1 in the place of bad elements, and -1 in the place of minus infinity.
 
     Ones keep what follows in range: their logarithms, roots and inverses exist, and sums of them overflow late.
@@ -100,7 +101,7 @@ def replace_bad(value: Any, where: Any = None) -> Any:
     return lax.select(codes(value) != _GOOD if where is None else where, one, value)
 
 
-def new_bad_values(equation: JaxprEqn, operands: Sequence[Any], result: Any) -> tuple[Any, Any]:
+def new_bad_values(equation: JaxprEqn, operands: Sequence[Any], result: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Which elements of a result are bad though the operands are good.
 
     Where an element depends only on some elements of the operands, only these count. Otherwise all elements of the
@@ -133,12 +134,12 @@ def _codes_of_operand(equation: JaxprEqn, codes: Any, shape: tuple[int, ...]) ->
     return jnp.broadcast_to(join_codes(codes, tuple(axes)), shape)
 
 
-def join_codes(codes: Any, axes: tuple[int, ...] | None = None) -> Any:
+def join_codes(codes: jax.Array, axes: tuple[int, ...] | None = None) -> jax.Array:
     """The codes along some axes, or all, joined."""
     return lax.reduce_or(codes, tuple(range(codes.ndim)) if axes is None else axes)
 
 
-def count(mask: Any) -> Any:
+def count(mask: jax.Array) -> jax.Array:
     """The number of true elements, as uint32."""
     return lax.reduce_sum(lax.convert_element_type(mask, "uint32"), tuple(range(mask.ndim)))
 
@@ -147,7 +148,7 @@ RANGE = 6
 """The number of integers in the range of an array; see `range_of`."""
 
 
-def range_of(value: Any, integers: DType) -> Any:
+def range_of(value: jax.Array, integers: DType) -> jax.Array:
     """The range of a floating array, as integers, so that no digit is lost.
 
     The parts of complex numbers count as values.

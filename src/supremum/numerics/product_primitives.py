@@ -7,7 +7,7 @@ computed as on the device too. How, is decided when a product is compiled, when 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import Any
@@ -152,7 +152,7 @@ class DeviceRule(RewriteRule):
 
     device: Device
 
-    def action_for(self, equation: JaxprEqn, values: Sequence[Value], context: Any) -> RewriteAction:
+    def action_for(self, equation: JaxprEqn, values: Sequence[Value], context: Hashable) -> RewriteAction:
         """Replace products, and go into functions."""
         del values
         operands = (None,) * len(equation.invars)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import ShapedArray
 
 from supremum.formats import DType, Format, as_format
 from supremum.jax_compat import INLINE
@@ -86,7 +87,7 @@ def questions_of(dtype: DType, formats: tuple[Format, ...], histogram: bool = Fa
     return Questions(counted_format(dtype), formats, histogram)
 
 
-def elements_of(aval: Any) -> int:
+def elements_of(aval: jax.Array | ShapedArray) -> int:
     """The number of values of a floating array; the parts of a complex number are two."""
     return aval.size * (2 if as_format(aval.dtype).category == "complex" else 1)
 
@@ -136,7 +137,7 @@ def empty_tally(questions: Questions) -> Tally:
     return Tally(counts, jnp.array(np.iinfo(dtype).max, dtype), jnp.array(0, dtype))
 
 
-def measure(value: Any, questions: Questions, copies: int = 1) -> Tally:
+def measure(value: jax.Array, questions: Questions, copies: int = 1) -> Tally:
     """The tally of one run.
 
     Args:

@@ -14,9 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
 
 from supremum.formats import Format, Nan
+
+_Bits = TypeVar("_Bits", jax.Array, "np.ndarray[Any, Any]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,7 @@ class Thresholds:
     overflow: int
 
 
-def rank(bits: Any, source: Format, choose: Any) -> Any:
+def rank(bits: _Bits, source: Format, choose: Callable[[_Bits, _Bits, _Bits], _Bits]) -> _Bits:
     """The ranks of values.
 
     Args:

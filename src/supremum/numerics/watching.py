@@ -21,6 +21,7 @@ from supremum.numerics.history import NumericsHistory, NumericsRecord
 from supremum.numerics.named_tallies import NamedTallies, tallies_of
 from supremum.numerics.observed import in_backward_pass, name_at, observe, scope_boundaries
 from supremum.numerics.profiling import as_formats
+from supremum.typing import DTypeLike
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -83,7 +84,7 @@ class Measurements:
 def watch(
     step: Callable[P, R],
     every: int = 100,
-    formats: Iterable[Any] = FORMATS,
+    formats: Iterable[DTypeLike] = FORMATS,
     *,
     on_log: OnLog | None = None,
 ) -> Watched[P, R]:
@@ -151,7 +152,7 @@ class Watched(Generic[P, R]):
         self,
         step: Callable[P, R],
         every: int = 100,
-        formats: Iterable[Any] = FORMATS,
+        formats: Iterable[DTypeLike] = FORMATS,
         *,
         on_log: OnLog | None = None,
     ) -> None:
