@@ -146,11 +146,12 @@ def find_shares(plan: Plan, arrays: Sequence[Any], select: Select) -> ErrorShare
         wide = select([each.reference for each in pairs])
         errors = _errors(pairs, select)
         differences = [left - right for left, right in zip(narrow, wide, strict=True)]
+        size = _size(wide)
         if _is_number(wide):
-            total, error, size = jnp.real(errors[0]).reshape(()), jnp.real(differences[0]).reshape(()), jnp.abs(wide[0])
+            total, error = jnp.real(errors[0]).reshape(()), jnp.real(differences[0]).reshape(())
         else:
-            total, error, size = _norm(errors, differences, wide)
-        return total, ([each.narrow for each in results], wide, error, jnp.reshape(size, ()), facts)
+            total, error = _norm(errors, differences, size)
+        return total, ([each.narrow for each in results], wide, error, size, facts)
 
     shares, (outputs, wide, error, size, facts) = _run(jax.grad(flow, has_aux=True), probes_of(plan), list(arrays))
     shares, facts = jax.tree.map(np.asarray, (shares, facts))
@@ -186,13 +187,14 @@ def _square(values: Sequence[Any]) -> Any:
 
 
 def _size(values: Sequence[Any]) -> Any:
-    """The norm of the finite ones among values."""
+    """The magnitude of one number, or the norm of the finite ones among several."""
+    if _is_number(values):
+        return jnp.abs(values[0]).reshape(())
     return jnp.sqrt(_square([jnp.where(jnp.isfinite(each), each, 0) for each in values]))
 
 
-def _norm(errors: Sequence[Any], differences: Sequence[Any], wide: Sequence[Any]) -> tuple[Any, Any, Any]:
-    """The part of the first-order error in the direction of the measured one, the measured one, and the size."""
-    size = _size(wide)
+def _norm(errors: Sequence[Any], differences: Sequence[Any], size: Any) -> tuple[Any, Any]:
+    """The part of the first-order error in the direction of the measured one, and the measured one."""
     known = [jnp.where(jnp.isfinite(each), each, 0) for each in differences]
     length = jnp.sqrt(_square(known))
     unit = jnp.where(size == 0, 1, size) * jnp.where(length == 0, 1, length)
@@ -200,8 +202,7 @@ def _norm(errors: Sequence[Any], differences: Sequence[Any], wide: Sequence[Any]
     total = sum(
         (jnp.sum(jnp.real(each * way)) for each, way in zip(errors, directions, strict=True)), jnp.zeros((), FLOAT64)
     )
-    error = jnp.sqrt(_square(differences)) / jnp.where(size == 0, 1, size)
-    return total, error, size
+    return total, jnp.sqrt(_square(differences)) / jnp.where(size == 0, 1, size)
 
 
 def reference_of(plan: Plan, arrays: Sequence[Any], select: Select) -> Reference:
@@ -217,8 +218,7 @@ def reference_of(plan: Plan, arrays: Sequence[Any], select: Select) -> Reference
         wide = [in_dtype(each, FLOAT64) for each in operands]
         results, _ = interpret(plan, wide, PlainRun(in_float64))
         values = select([in_dtype(each, FLOAT64) for each in results])
-        size = jnp.abs(values[0]) if _is_number(values) else _size(values)
-        return values, jnp.reshape(size, ())
+        return values, _size(values)
 
     values, size = _run(run, list(arrays))
     return Reference(values, float(size))

@@ -16,7 +16,7 @@ from jax import lax
 from jax.extend.core import JaxprEqn
 
 from supremum.formats import DType, Format, Nan, as_format
-from supremum.numerics.thresholds import first_nan_rank, last_rank, rank
+from supremum.numerics.thresholds import bits_and_ranks, first_nan_rank, last_rank
 from supremum.numerics.widening import EXACT, floating_avals, is_floating
 
 _CHOOSES = EXACT - {"abs", "gather", "reduce_window_max", "reduce_window_min"}
@@ -62,14 +62,6 @@ def _parts(value: Any) -> list[Any]:
     return [lax.real(value), lax.imag(value)] if as_format(value.dtype).category == "complex" else [value]
 
 
-def _bits(value: Any) -> tuple[Any, Any, Format]:
-    """The bits, the ranks and the format of real values."""
-    source = as_format(value.dtype)
-    dtype = np.dtype("uint64" if source.bits > 32 else "uint32")
-    bits = lax.convert_element_type(lax.bitcast_convert_type(value, f"uint{source.bits}"), dtype)
-    return bits, rank(bits, source, jnp.where), source
-
-
 def codes(value: jax.Array) -> jax.Array:
     """The code of each element of a floating array, as uint32: 0, `BAD`, or `BAD | NAN`."""
     if not can_be_bad(as_format(value.dtype)):
@@ -78,7 +70,7 @@ def codes(value: jax.Array) -> jax.Array:
 
 
 def _codes_of_part(value: Any) -> Any:
-    _, ranks, source = _bits(value)
+    source, (_, ranks) = as_format(value.dtype), bits_and_ranks(value)
     is_nan, is_bad = (ranks >= ranks.dtype.type(rank) for rank in (first_nan_rank(source), last_rank(source) + 1))
     return jnp.where(is_nan, BAD | NAN, jnp.where(is_bad, BAD, _GOOD))
 
@@ -173,7 +165,7 @@ def range_of(value: jax.Array, integers: DType) -> jax.Array:
 
 
 def _range_of_part(value: Any, integers: DType) -> Any:
-    bits, ranks, source = _bits(value)
+    source, (bits, ranks) = as_format(value.dtype), bits_and_ranks(value)
     axes, limits = tuple(range(value.ndim)), np.iinfo(integers)
     last, zero = integers.type(limits.max), integers.type(0)
     value_codes = codes(value)

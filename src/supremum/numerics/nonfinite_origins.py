@@ -19,7 +19,8 @@ from jax.core import Tracer
 from supremum.errors import OperandError
 from supremum.formats import Format
 from supremum.jax_compat import open_jaxpr, parameter, type_text
-from supremum.jaxprs import Site
+from supremum.jaxprs import Site, plan_of
+from supremum.numerics.dataflow import Dataflow
 from supremum.numerics.nonfinite_causes import INFINITY, NAN, Cause, OperandRange, cause_of
 from supremum.numerics.nonfinite_records import CODE, FIRST_ITERATION, LOOPS, RUNS, loops_around
 from supremum.numerics.nonfinite_rows import (
@@ -140,7 +141,7 @@ class NonfiniteOrigins(Report, Sequence[NonfiniteOrigin]):
             # The second run may not make the bad values again.
             is_known = nans + infinities > 0
             outcome = self._outcome(int(index)) if is_known else None
-            cause = cause_of(site, kind, ranges) if is_known and ranges else Cause()
+            cause = cause_of(self._flow, site, kind, ranges) if is_known and ranges else Cause()
             origin = NonfiniteOrigin(
                 **fields.of(site),
                 kind=kind,
@@ -156,6 +157,10 @@ class NonfiniteOrigins(Report, Sequence[NonfiniteOrigin]):
             )
             ordered.append((_order(site, runs[place]), origin))
         return tuple(origin for _, origin in sorted(ordered, key=lambda pair: pair[0]))
+
+    @cached_property
+    def _flow(self) -> Dataflow:
+        return Dataflow(plan_of(self.sites[0].chain[0].function))
 
     def _first_run(self, index: int, device: int) -> tuple[int, int, tuple[OperandRange, ...]]:
         """The numbers of NaNs and infinities that the first bad run of an operation made, and its operands' ranges."""
@@ -300,11 +305,8 @@ def _by_device(records: np.ndarray) -> np.ndarray:
 def _order(site: Site, record: Any) -> tuple[int, ...]:
     """What sorts runs of operations by their order of execution."""
     iterations = iter(int(each) for each in record[FIRST_ITERATION:])
-    path: list[Site] = [site]
-    while path[0].caller is not None:
-        path.insert(0, path[0].caller)
-    key = [path[0].index]
-    for loop, inside in pairwise(path):
+    key = [site.chain[0].index]
+    for loop, inside in pairwise(site.chain):
         if loop.equation.primitive.name in LOOPS:
             iteration = next(iterations)
             if "cond_jaxpr" in loop.equation.params:  # the condition comes before the body

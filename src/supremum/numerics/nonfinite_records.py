@@ -42,13 +42,7 @@ LOOPS = p.scan_p.name, p.while_p.name
 
 def loops_around(site: Site) -> list[Site]:
     """The loops around an operation, outermost first."""
-    loops: list[Site] = []
-    caller = site.caller
-    while caller is not None:
-        if caller.equation.primitive.name in LOOPS:
-            loops.insert(0, caller)
-        caller = caller.caller
-    return loops
+    return [caller for caller in site.chain[:-1] if caller.equation.primitive.name in LOOPS]
 
 
 def nonfinite_sites(plan: Plan) -> dict[int, Site]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import jax
 from jax import lax
+from jax.core import ShapedArray
 from jax.extend.core import Var
 
 from supremum.formats import Format
@@ -35,12 +36,14 @@ class Slot:
         number: the number of the step that makes it.
         site: the operation.
         result: its index among the results of the operation.
+        aval: its type.
         questions: what is counted.
     """
 
     number: int
     site: Site
     result: int
+    aval: ShapedArray
     questions: Questions
 
 
@@ -63,7 +66,7 @@ def slots_of(
         for index in choose(step.site):
             aval = aval_of(step.equation.outvars[index])
             if is_floating(aval):
-                slots.append(Slot(step.number, step.site, index, questions_of(aval.dtype, formats, histogram)))
+                slots.append(Slot(step.number, step.site, index, aval, questions_of(aval.dtype, formats, histogram)))
     return tuple(slots)
 
 

@@ -14,7 +14,7 @@ from jax.core import ShapedArray
 
 from supremum.formats import DType, Format, as_format
 from supremum.jax_compat import INLINE
-from supremum.numerics.thresholds import first_nan_rank, last_rank, rank, thresholds
+from supremum.numerics.thresholds import bits_and_ranks, first_nan_rank, last_rank, thresholds, unsigned_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +126,9 @@ def _powers_of_two(source: Format) -> frozenset[int]:
     return frozenset({0, *subnormal, *range(1 << source.mantissa, last_rank(source) + 1, 1 << source.mantissa)})
 
 
-def _unsigned(source: Format) -> DType:
-    return np.dtype("uint64" if source.bits > 32 else "uint32")
-
-
 def empty_tally(questions: Questions) -> Tally:
     """The tally of no runs."""
-    dtype = _unsigned(questions.source)
+    dtype = unsigned_of(questions.source)
     counts = jnp.zeros((2, 1 + len(questions.levels_to_count) + len(questions.edges)), "uint32")
     return Tally(counts, jnp.array(np.iinfo(dtype).max, dtype), jnp.array(0, dtype))
 
@@ -157,9 +153,8 @@ def measure(value: jax.Array, questions: Questions, copies: int = 1) -> Tally:
 @partial(jax.jit, static_argnums=(1, 2), inline=INLINE)  # so that results of one type are traced once
 def _measure_real(value: Any, questions: Questions, copies: int) -> Tally:
     source = questions.source
-    dtype = _unsigned(source)
-    bits = lax.bitcast_convert_type(value, f"uint{source.bits}").astype(dtype)
-    ranks = rank(bits, source, jnp.where)
+    bits, ranks = bits_and_ranks(value)
+    dtype = bits.dtype
     none, zero, last = np.iinfo(dtype).max, dtype.type(0), dtype.type(last_rank(source))
     is_finite = ranks <= last
     is_number = is_finite & (ranks != zero)

@@ -17,9 +17,11 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
-from supremum.formats import Format, Nan
+from supremum.formats import DType, Format, Nan, as_format
 
 _Bits = TypeVar("_Bits", jax.Array, "np.ndarray[Any, Any]")
 
@@ -72,6 +74,24 @@ def rank(bits: _Bits, source: Format, choose: Callable[[_Bits, _Bits, _Bits], _B
     sign = bits.dtype.type(1 << (source.exponent + source.mantissa))
     magnitude = bits & (sign - bits.dtype.type(1))
     return choose(bits == sign, sign, magnitude) if source.nan is Nan.NEGATIVE_ZERO else magnitude
+
+
+def bits_and_ranks(value: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The bits and the ranks of real floating values, as unsigned integers of 32 bits, or of 64 for float64.
+
+    >>> import jax.numpy as jnp
+    >>> bits, ranks = bits_and_ranks(jnp.bfloat16(-1.0))
+    >>> hex(bits), hex(ranks), ranks.dtype
+    ('0xbf80', '0x3f80', dtype('uint32'))
+    """
+    source = as_format(value.dtype)
+    bits = lax.bitcast_convert_type(value, f"uint{source.bits}").astype(unsigned_of(source))
+    return bits, rank(bits, source, jnp.where)
+
+
+def unsigned_of(source: Format) -> DType:
+    """The dtype of the bits and ranks of a format."""
+    return np.dtype("uint64" if source.bits > 32 else "uint32")
 
 
 @lru_cache(maxsize=64)

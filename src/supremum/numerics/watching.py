@@ -19,7 +19,7 @@ from supremum.jaxprs import Site, is_array, lift_objects, split_arrays
 from supremum.mixed_precision import LossScaleState, is_inexact
 from supremum.numerics.history import NumericsHistory, NumericsRecord
 from supremum.numerics.named_tallies import NamedTallies, tallies_of
-from supremum.numerics.observed import in_backward_pass, name_at, observe, scope_boundaries
+from supremum.numerics.observed import name_at, observe, scope_boundaries
 from supremum.numerics.profiling import as_formats
 from supremum.typing import DTypeLike
 
@@ -264,7 +264,7 @@ def _kind_and_name(site: Site) -> tuple[str, str]:
     name = name_at(site)
     if name is not None:
         return "named", name
-    return "backward" if in_backward_pass(site) else "forward", site.path
+    return "backward" if site.is_backward else "forward", site.path
 
 
 def _floating(tree: Any) -> list[tuple[str, Any]]:
