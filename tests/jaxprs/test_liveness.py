@@ -47,7 +47,7 @@ def unused_call(x):
 
 
 RUNS = {
-    "an effect": (lambda x: jax.debug.print("{}", x.astype("float32")), {"float32": 1}),
+    "an effect": (lambda x: jax.jit(lambda x: jax.debug.print("{}", x.astype("float32")))(x), {"float32": 1}),
     "carries": (
         lambda x: lax.scan(lambda c, _: (c.astype("float32").astype(c.dtype), None), x, length=2)[0],
         {"float32": 2, "bfloat16": 2},

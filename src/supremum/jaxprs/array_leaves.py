@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from supremum.formats import FORMATS
 from supremum.typing import PyTree
@@ -22,6 +23,32 @@ def is_array(leaf: object) -> bool:
     strings, times and objects do not.
     """
     return isinstance(leaf, jax.Array) or (isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype in _DTYPES)
+
+
+def has_tracers(tree: PyTree) -> bool:
+    """Whether a leaf of a tree is a value that JAX is tracing."""
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
+
+
+def call_key(arguments: PyTree) -> Hashable | None:
+    """What the program of a call depends on; None if an argument cannot be hashed, so that nothing can be told.
+
+    Args:
+        arguments: the arguments.
+
+    >>> call_key(jnp.ones(2)) == call_key(jnp.zeros(2)), call_key(1) == call_key(1.0)
+    (True, False)
+    """
+    leaves, tree = jax.tree.flatten(arguments)
+    key = tree, *(
+        (leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) if is_array(leaf) else (type(leaf), leaf)
+        for leaf in leaves
+    )  # fmt: skip
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
 
 
 def split_arrays(

@@ -9,10 +9,9 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
-from supremum.jaxprs import Plan, TracedCall, interpret
+from supremum.jaxprs import Plan, TracedCall, has_tracers, interpret
 from supremum.numerics.calls import trace_to_run
 from supremum.numerics.error_flow import ErrorFlow
 from supremum.numerics.error_tallies import probes_of
@@ -100,7 +99,7 @@ def trace_output(
             floating-point values.
         UnknownNameError: for a path that the result does not have.
     """
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((args, kwargs))):
+    if has_tracers((args, kwargs)):
         raise ArgumentError(f"{under} runs a whole program and cannot be transformed; call it outside of jax.jit")
     call = trace_to_run(fn, args, kwargs, under)
     return call, _selection(call, output, under)

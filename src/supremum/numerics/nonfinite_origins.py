@@ -14,12 +14,11 @@ from typing import Any, NamedTuple, overload
 
 import jax
 import numpy as np
-from jax.core import Tracer
 
 from supremum.errors import OperandError
 from supremum.formats import Format
 from supremum.jax_compat import open_jaxpr, parameter, type_text
-from supremum.jaxprs import Site, plan_of
+from supremum.jaxprs import Site, has_tracers, plan_of
 from supremum.numerics.dataflow import Dataflow
 from supremum.numerics.nonfinite_causes import INFINITY, NAN, Cause, OperandRange, cause_of
 from supremum.numerics.nonfinite_records import CODE, FIRST_ITERATION, LOOPS, RUNS, loops_around
@@ -210,7 +209,7 @@ class NonfiniteOrigins(Report, Sequence[NonfiniteOrigin]):
 
     @staticmethod
     def _read(records: Any) -> Any:
-        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(records)):
+        if has_tracers(records):
             raise OperandError(
                 "origins are known after the run; return the result of first_nonfinite from the function"
             )
@@ -263,7 +262,7 @@ class NonfiniteOrigins(Report, Sequence[NonfiniteOrigin]):
         return f"no operation made a NaN or an infinity, but non-finite values came in; {reached}"
 
     def __repr__(self) -> str:
-        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self.records)):
+        if has_tracers(self.records):
             return "NonfiniteOrigins(not known while JAX traces)"
         return f"NonfiniteOrigins({self.title})"
 

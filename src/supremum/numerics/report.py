@@ -11,12 +11,12 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.core import Tracer
 
 from supremum.argument_checks import text, whole_number
 from supremum.errors import OperandError
 from supremum.formats import Format
 from supremum.jax_compat import type_text
+from supremum.jaxprs import has_tracers
 from supremum.numerics.pictures import exponents
 from supremum.numerics.tallied_results import Slot
 from supremum.numerics.tallies import Tally, elements_of
@@ -110,7 +110,7 @@ class Profile(Report):
         Raises:
             OperandError: while JAX traces the function that returns the profile.
         """
-        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self.tallies)):
+        if has_tracers(self.tallies):
             raise OperandError("the rows of a profile are known after the run; return the profile from the function")
         tallies: Any = jax.tree.map(np.asarray, self.tallies)
         fields = RowFields()
