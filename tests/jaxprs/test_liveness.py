@@ -41,26 +41,26 @@ def test_casts_of_unused_results_run_0_times(name):
     assert ("bfloat16", "float16") not in converts(jax.jit(function).lower(X).as_text())
 
 
-def test_equations_with_effects_are_used():
-    def function(x):
-        jax.debug.print("{}", x.astype("float32"))
-
-    assert times(function, X) == {"float32": 1}
+def unused_call(x):
+    jax.jit(lambda x: jax.jit(pair)(x))(x)
+    return x
 
 
-def test_carries_and_loops_are_used():
-    assert times(lambda x: lax.scan(lambda c, _: (c.astype("float32").astype(c.dtype), None), x, length=2)[0], X) == {
-        "float32": 2, "bfloat16": 2
-    }  # fmt: skip
-    assert times(lambda x: lax.while_loop(lambda c: True, lambda c: x.astype("float32"), Y), X) == {"float32": None}
+RUNS = {
+    "an effect": (lambda x: jax.jit(lambda x: jax.debug.print("{}", x.astype("float32")))(x), {"float32": 1}),
+    "carries": (
+        lambda x: lax.scan(lambda c, _: (c.astype("float32").astype(c.dtype), None), x, length=2)[0],
+        {"float32": 2, "bfloat16": 2},
+    ),
+    "a loop": (lambda x: lax.while_loop(lambda c: True, lambda c: x.astype("float32"), Y), {"float32": None}),
+    "inside an unused call": (unused_call, {"float32": 0, "float16": 0}),
+}
 
 
-def test_equations_inside_an_unused_call_are_unused():
-    def function(x):
-        jax.jit(lambda x: jax.jit(pair)(x))(x)
-        return x
-
-    assert times(function, X) == {"float32": 0, "float16": 0}
+@pytest.mark.parametrize("name", RUNS)
+def test_effects_and_loops_are_used_and_unused_calls_are_not(name):
+    function, expected = RUNS[name]
+    assert times(function, X) == expected
 
 
 def test_liveness_of_deeply_nested_programs():

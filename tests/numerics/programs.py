@@ -28,13 +28,11 @@ class Program:
         function: takes the arguments, and returns a tuple of arrays.
         arguments: the arguments, float32 arrays.
         kind: what it certainly has, one of `KINDS`.
-        operations: the number of operations that it was made of.
     """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     kind: str
-    operations: int
 
 
 def program(seed, dtype="float32"):
@@ -52,8 +50,8 @@ def program(seed, dtype="float32"):
         return sum(jnp.sum(jnp.tanh(value)) for value in function(*values))
 
     if kind != "gradients":
-        return Program(function, arguments, kind, operations)
-    return Program(jax.grad(loss, argnums=tuple(range(len(arguments)))), arguments, kind, operations)
+        return Program(function, arguments, kind)
+    return Program(jax.grad(loss, argnums=tuple(range(len(arguments)))), arguments, kind)
 
 
 def _values(values, seed, operations, kind):

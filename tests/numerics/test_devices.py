@@ -198,18 +198,16 @@ def test_nothing_is_left_switched_on_after_an_exception():
 def test_names_of_devices():
     assert as_device("H100") is DEVICES["h100"]
     assert as_device("rtx3090") is DEVICES["a100"]
-    assert list(DEVICES) == [row.name for row in DEVICES.values()]
     names = [name for row in DEVICES.values() for name in (row.name, *row.aliases)]
     assert len(names) == len(set(names))
     assert all(name == name.lower() for name in names)
 
 
-@pytest.mark.parametrize("row", DEVICES.values(), ids=lambda row: row.name)
-def test_every_row_names_its_sources_and_known_algorithms(row):
-    assert row.sources
-    assert all(row.sources)
-    assert row.algorithms is None or row.algorithms <= set(ALGORITHMS)
-    assert hash(row) == hash(dataclasses.replace(row))
+def test_every_row_names_its_sources_and_known_algorithms():
+    for row in DEVICES.values():
+        assert len(row.sources) > 0 < min(map(len, row.sources)), row
+        assert row.algorithms is None or row.algorithms <= set(ALGORITHMS), row
+        assert hash(row) == hash(dataclasses.replace(row))
 
 
 def test_unknown_devices():

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from supremum.formats import FORMATS
+from supremum.typing import PyTree
 
 _DTYPES = frozenset(row.dtype for row in FORMATS)
 
 
-def is_array(leaf: Any) -> bool:
+def is_array(leaf: object) -> bool:
     """Whether a leaf is a JAX array, or a NumPy array or scalar that JAX can hold.
 
     PRNG keys are JAX arrays. A NumPy array counts if its dtype is a number format in the byte order of the machine:
@@ -23,8 +25,34 @@ def is_array(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array) or (isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype in _DTYPES)
 
 
+def has_tracers(tree: PyTree) -> bool:
+    """Whether a leaf of a tree is a value that JAX is tracing."""
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
+
+
+def call_key(arguments: PyTree) -> Hashable | None:
+    """What the program of a call depends on; None if an argument cannot be hashed, so that nothing can be told.
+
+    Args:
+        arguments: the arguments.
+
+    >>> call_key(jnp.ones(2)) == call_key(jnp.zeros(2)), call_key(1) == call_key(1.0)
+    (True, False)
+    """
+    leaves, tree = jax.tree.flatten(arguments)
+    key = tree, *(
+        (leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) if is_array(leaf) else (type(leaf), leaf)
+        for leaf in leaves
+    )  # fmt: skip
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
 def split_arrays(
-    tree: Any, is_operand: Callable[[Any], bool] = is_array
+    tree: PyTree, is_operand: Callable[[Any], bool] = is_array
 ) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
     """Separate the arrays of a tree from its other leaves.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from typing import Any, Final
 
 from jax.extend import source_info_util
@@ -26,7 +27,7 @@ ON_DEVICE: Final = "_on_device"
 _SAME_RESULTS = frozenset({*CALLS, p.cond_p.name, p.custom_jvp_call_p.name, p.custom_vjp_call_p.name})
 
 
-def as_equation(equation: Any) -> JaxprEqn:
+def as_equation(equation: object) -> JaxprEqn:
     """Check that the argument is an equation of a jaxpr.
 
     Raises:
@@ -229,6 +230,7 @@ class Site:
 
     Args:
         equation: the equation.
+        number: its number in the program, in the order of `walk`.
         scopes: the `jax.named_scope` blocks around it, those of the calling equations first.
         callers: the equations that call the function that contains it, outermost first.
         trips: how often it runs when the whole program runs once; None if only the run can tell.
@@ -251,6 +253,7 @@ class Site:
     """
 
     equation: JaxprEqn
+    number: int
     scopes: tuple[str, ...]
     callers: tuple[JaxprEqn, ...]
     trips: int | None
@@ -263,6 +266,19 @@ class Site:
     def path(self) -> str:
         """The scopes as one path, such as `"encoder/0/norm"`."""
         return "/".join(scope for scope in self.scopes if scope != CAST_SCOPE)
+
+    @property
+    def chain(self) -> tuple[Site, ...]:
+        """The sites of the calls that lead to it, outermost first, and the site itself."""
+        chain: list[Site] = [self]
+        while chain[-1].caller is not None:
+            chain.append(chain[-1].caller)
+        return tuple(reversed(chain))
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether the equation, or one that calls its function, belongs to a backward pass."""
+        return any(map(is_backward, (self.equation, *self.callers)))
 
     @property
     def used(self) -> bool:
@@ -290,7 +306,8 @@ def walk(function: Jaxpr | ClosedJaxpr) -> Iterator[Site]:
     [('scan', 1), ('sin', 5)]
     """
     # Not recursive, because programs nest deeper than Python recurses.
-    pending = [_sites(open_jaxpr(function), None, 1)]
+    numbers = count()
+    pending = [_sites(open_jaxpr(function), None, 1, numbers)]
     while pending:
         site = next(pending[-1], None)
         if site is None:
@@ -299,15 +316,16 @@ def walk(function: Jaxpr | ClosedJaxpr) -> Iterator[Site]:
         yield site
         for callee in reversed(callees(site.equation)):
             trips = None if site.trips is None or callee.trips is None else site.trips * callee.trips
-            pending.append(_sites(callee.jaxpr, site, trips))
+            pending.append(_sites(callee.jaxpr, site, trips, numbers))
 
 
-def _sites(jaxpr: Jaxpr, caller: Site | None, trips: int | None) -> Iterator[Site]:
+def _sites(jaxpr: Jaxpr, caller: Site | None, trips: int | None, numbers: Iterator[int]) -> Iterator[Site]:
     instance("program", jaxpr, Jaxpr, "a jaxpr, such as jax.make_jaxpr(function)(*args)")
     scopes, callers = ((), ()) if caller is None else (caller.scopes, (*caller.callers, caller.equation))
     demand = _Demand(jaxpr, caller)
     for index, equation in enumerate(jaxpr.eqns):
-        yield Site(equation, (*scopes, *scopes_of(equation)), callers, trips, jaxpr, index, caller, demand)
+        around = (*scopes, *scopes_of(equation))
+        yield Site(equation, next(numbers), around, callers, trips, jaxpr, index, caller, demand)
 
 
 class _Demand:

@@ -16,6 +16,7 @@ from supremum.jax_compat import primitives as p
 from supremum.jaxprs.equations import line_of
 from supremum.jaxprs.interpreter import Instrument, Outcome, enter, interpret
 from supremum.jaxprs.plans import Step, plan_of
+from supremum.typing import ArrayLike
 
 
 def evaluate(program: Jaxpr | ClosedJaxpr, arrays: Sequence[Any], under: str) -> list[Any]:
@@ -59,7 +60,7 @@ class _NanSearch(Instrument[_Known]):
 
     under: str
 
-    def constant(self, variable: Var, value: Any) -> _Known:
+    def constant(self, variable: Var, value: ArrayLike) -> _Known:
         del variable
         return value, _has_nan(value)
 
@@ -83,7 +84,7 @@ class _NanSearch(Instrument[_Known]):
         return [(result, written and _has_nan(result)) for result in results]
 
 
-def _has_nan(value: Any) -> bool:
+def _has_nan(value: ArrayLike) -> bool:
     """Whether a value contains a NaN; False for traced values."""
     if isinstance(value, Tracer) or not jax.numpy.issubdtype(getattr(value, "dtype", type(value)), np.inexact):
         return False

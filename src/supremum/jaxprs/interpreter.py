@@ -20,6 +20,7 @@ from supremum.jax_compat import parameter
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs.equations import loop_operands
 from supremum.jaxprs.plans import Plan, Step
+from supremum.typing import PyTree
 
 V = TypeVar("V")
 """What stands for a value of the program: an array, or a tree of arrays."""
@@ -76,7 +77,7 @@ class Instrument(Generic[V]):
         """Compute a step that is not entered."""
         return step.evaluate(operands)
 
-    def in_iteration(self, index: Any) -> Instrument[V]:
+    def in_iteration(self, index: jax.Array) -> Instrument[V]:
         """The instrument for one iteration of a loop."""
         del index
         return self
@@ -105,7 +106,7 @@ class Instrument(Generic[V]):
         del plan
         return {}
 
-    def join(self, earlier: Any, later: Any) -> Any:
+    def join(self, earlier: PyTree, later: PyTree) -> PyTree:
         """The record of all runs of a step that two records are of."""
         raise NotImplementedError
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any, Final
 
 import jax.numpy as jnp
@@ -44,7 +43,6 @@ class Step:
     Args:
         site: the equation and its place in the program.
         equation: the equation, whose lifted literals are variables.
-        number: its number in the whole program, in the order of `walk`.
         inner: the plans of the functions that it calls, if it is entered; else none.
 
     >>> import jax
@@ -55,8 +53,12 @@ class Step:
 
     site: Site
     equation: JaxprEqn
-    number: int
     inner: tuple[Plan, ...]
+
+    @property
+    def number(self) -> int:
+        """Its number in the whole program, in the order of `walk`."""
+        return self.site.number
 
     @property
     def name(self) -> str:
@@ -148,7 +150,7 @@ def plan_of(program: Jaxpr | ClosedJaxpr, is_lifted: Callable[[Literal], bool] =
     >>> plan_of(program, lambda literal: literal.val == 2.5).constants
     (Array(2.5, dtype=float32),)
     """
-    sites, numbers = walk(program), count()
+    sites = walk(program)
 
     def plan(function: Jaxpr | ClosedJaxpr) -> Plan:
         jaxpr = open_jaxpr(function)
@@ -160,12 +162,11 @@ def plan_of(program: Jaxpr | ClosedJaxpr, is_lifted: Callable[[Literal], bool] =
         return Plan(tuple(jaxpr.invars), variables, values, steps, results)
 
     def step(site: Site, lifted: dict[Var, Any]) -> Step:
-        number = next(numbers)
         plans = [(callee.parameter, plan(callee.function)) for callee in callees(site.equation)]
         operands = _lift(site.equation.invars, is_lifted, lifted)
         names = _ENTERED.get(site.equation.primitive.name, ())
         inner = tuple(made for name in names for parameter, made in plans if parameter == name)
-        return Step(site, site.equation.replace(invars=operands), number, inner)
+        return Step(site, site.equation.replace(invars=operands), inner)
 
     return plan(program)
 

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from jax.core import AbstractValue
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive
 
 from supremum.formats import DType
@@ -109,7 +110,7 @@ class RewriteRule(Protocol):
     convert_element_type: bfloat16 dot_general: bfloat16 convert_element_type: float32 exp: float32
     """
 
-    def value(self, aval: Any) -> Value:
+    def value(self, aval: AbstractValue) -> Value:
         """What is known about an input or a constant of a function; by default it is never cast."""
         del aval
         return Value(None)

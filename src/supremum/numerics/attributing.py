@@ -9,17 +9,19 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
-from supremum.jaxprs import Plan, TracedCall, interpret
+from supremum.jaxprs import Plan, TracedCall, has_tracers, interpret
 from supremum.numerics.calls import trace_to_run
 from supremum.numerics.error_flow import ErrorFlow
 from supremum.numerics.error_tallies import probes_of
 from supremum.numerics.paired_values import Pair, full
 from supremum.numerics.plain_runs import Choice, PlainRun, in_float64
 from supremum.numerics.widening import FLOAT64, in_dtype, is_floating
+from supremum.typing import PyTree
 
+Output: TypeAlias = "int | str | Callable[[PyTree], PyTree] | None"
+"""A part of the result: its index, its path, a function of the result that returns it, or None for the whole result."""
 Select: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 """Selects or computes the values whose error is explained, from the results of the program in float64."""
 
@@ -69,7 +71,7 @@ class ErrorShares:
     facts: Mapping[int, np.ndarray]
 
 
-def checked_output(output: Any) -> None:
+def checked_output(output: object) -> None:
     """Raise if an argument does not select a part of the result.
 
     Raises:
@@ -80,7 +82,7 @@ def checked_output(output: Any) -> None:
 
 
 def trace_output(
-    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], output: Any, under: str
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], output: Output, under: str
 ) -> tuple[TracedCall, Select]:
     """Trace a call of a function that will run, outside of all transformations, and find what to explain of its result.
 
@@ -97,13 +99,13 @@ def trace_output(
             floating-point values.
         UnknownNameError: for a path that the result does not have.
     """
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((args, kwargs))):
+    if has_tracers((args, kwargs)):
         raise ArgumentError(f"{under} runs a whole program and cannot be transformed; call it outside of jax.jit")
     call = trace_to_run(fn, args, kwargs, under)
     return call, _selection(call, output, under)
 
 
-def _selection(call: TracedCall, output: Any, under: str) -> Select:
+def _selection(call: TracedCall, output: Output, under: str) -> Select:
     avals = call.program.out_avals
     if callable(output):
         return lambda values: [
@@ -143,11 +145,12 @@ def find_shares(plan: Plan, arrays: Sequence[Any], select: Select) -> ErrorShare
         wide = select([each.reference for each in pairs])
         errors = _errors(pairs, select)
         differences = [left - right for left, right in zip(narrow, wide, strict=True)]
+        size = _size(wide)
         if _is_number(wide):
-            total, error, size = jnp.real(errors[0]).reshape(()), jnp.real(differences[0]).reshape(()), jnp.abs(wide[0])
+            total, error = jnp.real(errors[0]).reshape(()), jnp.real(differences[0]).reshape(())
         else:
-            total, error, size = _norm(errors, differences, wide)
-        return total, ([each.narrow for each in results], wide, error, jnp.reshape(size, ()), facts)
+            total, error = _norm(errors, differences, size)
+        return total, ([each.narrow for each in results], wide, error, size, facts)
 
     shares, (outputs, wide, error, size, facts) = _run(jax.grad(flow, has_aux=True), probes_of(plan), list(arrays))
     shares, facts = jax.tree.map(np.asarray, (shares, facts))
@@ -183,13 +186,14 @@ def _square(values: Sequence[Any]) -> Any:
 
 
 def _size(values: Sequence[Any]) -> Any:
-    """The norm of the finite ones among values."""
+    """The magnitude of one number, or the norm of the finite ones among several."""
+    if _is_number(values):
+        return jnp.abs(values[0]).reshape(())
     return jnp.sqrt(_square([jnp.where(jnp.isfinite(each), each, 0) for each in values]))
 
 
-def _norm(errors: Sequence[Any], differences: Sequence[Any], wide: Sequence[Any]) -> tuple[Any, Any, Any]:
-    """The part of the first-order error in the direction of the measured one, the measured one, and the size."""
-    size = _size(wide)
+def _norm(errors: Sequence[Any], differences: Sequence[Any], size: Any) -> tuple[Any, Any]:
+    """The part of the first-order error in the direction of the measured one, and the measured one."""
     known = [jnp.where(jnp.isfinite(each), each, 0) for each in differences]
     length = jnp.sqrt(_square(known))
     unit = jnp.where(size == 0, 1, size) * jnp.where(length == 0, 1, length)
@@ -197,8 +201,7 @@ def _norm(errors: Sequence[Any], differences: Sequence[Any], wide: Sequence[Any]
     total = sum(
         (jnp.sum(jnp.real(each * way)) for each, way in zip(errors, directions, strict=True)), jnp.zeros((), FLOAT64)
     )
-    error = jnp.sqrt(_square(differences)) / jnp.where(size == 0, 1, size)
-    return total, error, size
+    return total, jnp.sqrt(_square(differences)) / jnp.where(size == 0, 1, size)
 
 
 def reference_of(plan: Plan, arrays: Sequence[Any], select: Select) -> Reference:
@@ -214,8 +217,7 @@ def reference_of(plan: Plan, arrays: Sequence[Any], select: Select) -> Reference
         wide = [in_dtype(each, FLOAT64) for each in operands]
         results, _ = interpret(plan, wide, PlainRun(in_float64))
         values = select([in_dtype(each, FLOAT64) for each in results])
-        size = jnp.abs(values[0]) if _is_number(values) else _size(values)
-        return values, jnp.reshape(size, ())
+        return values, _size(values)
 
     values, size = _run(run, list(arrays))
     return Reference(values, float(size))

@@ -11,8 +11,8 @@ from supremum.argument_checks import function
 from supremum.errors import ArgumentError
 from supremum.formats import DType
 from supremum.jaxprs import Plan, Step
-from supremum.mixed_precision import as_settings, autocasted
-from supremum.numerics.attributing import checked_output, find_shares, measure_change, trace_output
+from supremum.mixed_precision import Policy, PolicyMap, as_settings, autocasted
+from supremum.numerics.attributing import Output, checked_output, find_shares, measure_change, trace_output
 from supremum.numerics.attribution_report import DECLARED, Attribution, Change
 from supremum.numerics.dataflow import Dataflow
 from supremum.numerics.diagnosis import AMPLIFYING, Diagnosis, Effect, diagnose
@@ -20,6 +20,7 @@ from supremum.numerics.error_tallies import has_row
 from supremum.numerics.plain_runs import Choice
 from supremum.numerics.plans import measured_plan
 from supremum.numerics.widening import FLOAT32, FLOAT64, floating_avals
+from supremum.typing import DTypeLike
 
 _TRIED = 3
 """How many changes are tried at most."""
@@ -27,9 +28,9 @@ _TRIED = 3
 
 def attribute(
     fn: Callable[..., Any],
-    policy: Any = "mixed_bfloat16",
+    policy: Policy | PolicyMap | DTypeLike = "mixed_bfloat16",
     *,
-    output: Any = None,
+    output: Output = None,
     ops: Mapping[str, Any] | str | None = None,
 ) -> Callable[..., Attribution]:
     """Find the operations that the error of a function comes from.

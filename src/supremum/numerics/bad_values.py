@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.extend.core import JaxprEqn
 
 from supremum.formats import DType, Format, Nan, as_format
-from supremum.numerics.thresholds import first_nan_rank, last_rank, rank
+from supremum.numerics.thresholds import bits_and_ranks, first_nan_rank, last_rank
 from supremum.numerics.widening import EXACT, floating_avals, is_floating
 
 _CHOOSES = EXACT - {"abs", "gather", "reduce_window_max", "reduce_window_min"}
@@ -61,15 +62,7 @@ def _parts(value: Any) -> list[Any]:
     return [lax.real(value), lax.imag(value)] if as_format(value.dtype).category == "complex" else [value]
 
 
-def _bits(value: Any) -> tuple[Any, Any, Format]:
-    """The bits, the ranks and the format of real values."""
-    source = as_format(value.dtype)
-    dtype = np.dtype("uint64" if source.bits > 32 else "uint32")
-    bits = lax.convert_element_type(lax.bitcast_convert_type(value, f"uint{source.bits}"), dtype)
-    return bits, rank(bits, source, jnp.where), source
-
-
-def codes(value: Any) -> Any:
+def codes(value: jax.Array) -> jax.Array:
     """The code of each element of a floating array, as uint32: 0, `BAD`, or `BAD | NAN`."""
     if not can_be_bad(as_format(value.dtype)):
         return jnp.zeros(np.shape(value), "uint32")
@@ -77,12 +70,12 @@ def codes(value: Any) -> Any:
 
 
 def _codes_of_part(value: Any) -> Any:
-    _, ranks, source = _bits(value)
+    source, (_, ranks) = as_format(value.dtype), bits_and_ranks(value)
     is_nan, is_bad = (ranks >= ranks.dtype.type(rank) for rank in (first_nan_rank(source), last_rank(source) + 1))
     return jnp.where(is_nan, BAD | NAN, jnp.where(is_bad, BAD, _GOOD))
 
 
-def replace_bad(value: Any, where: Any = None) -> Any:
+def replace_bad(value: jax.Array, where: jax.Array | None = None) -> jax.Array:
     """An array with 1 in the place of bad elements, and -1 in the place of minus infinity.
 
     Ones keep what follows in range: their logarithms, roots and inverses exist, and sums of them overflow late.
@@ -100,7 +93,7 @@ def replace_bad(value: Any, where: Any = None) -> Any:
     return lax.select(codes(value) != _GOOD if where is None else where, one, value)
 
 
-def new_bad_values(equation: JaxprEqn, operands: Sequence[Any], result: Any) -> tuple[Any, Any]:
+def new_bad_values(equation: JaxprEqn, operands: Sequence[Any], result: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Which elements of a result are bad though the operands are good.
 
     Where an element depends only on some elements of the operands, only these count. Otherwise all elements of the
@@ -133,12 +126,12 @@ def _codes_of_operand(equation: JaxprEqn, codes: Any, shape: tuple[int, ...]) ->
     return jnp.broadcast_to(join_codes(codes, tuple(axes)), shape)
 
 
-def join_codes(codes: Any, axes: tuple[int, ...] | None = None) -> Any:
+def join_codes(codes: jax.Array, axes: tuple[int, ...] | None = None) -> jax.Array:
     """The codes along some axes, or all, joined."""
     return lax.reduce_or(codes, tuple(range(codes.ndim)) if axes is None else axes)
 
 
-def count(mask: Any) -> Any:
+def count(mask: jax.Array) -> jax.Array:
     """The number of true elements, as uint32."""
     return lax.reduce_sum(lax.convert_element_type(mask, "uint32"), tuple(range(mask.ndim)))
 
@@ -147,7 +140,7 @@ RANGE = 6
 """The number of integers in the range of an array; see `range_of`."""
 
 
-def range_of(value: Any, integers: DType) -> Any:
+def range_of(value: jax.Array, integers: DType) -> jax.Array:
     """The range of a floating array, as integers, so that no digit is lost.
 
     The parts of complex numbers count as values.
@@ -172,7 +165,7 @@ def range_of(value: Any, integers: DType) -> Any:
 
 
 def _range_of_part(value: Any, integers: DType) -> Any:
-    bits, ranks, source = _bits(value)
+    source, (bits, ranks) = as_format(value.dtype), bits_and_ranks(value)
     axes, limits = tuple(range(value.ndim)), np.iinfo(integers)
     last, zero = integers.type(limits.max), integers.type(0)
     value_codes = codes(value)

@@ -1,16 +1,18 @@
-"""Which operations feed an operation, through the functions that a program calls."""
+"""Which operations make a value and feed an operation, through the functions that a program calls."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
-from jax.extend.core import Literal
+from jax.extend.core import Literal, Var
 
 from supremum.jax_compat import primitives as p
 from supremum.jaxprs import CALLED, Plan, Step, loop_operands
 
 _PRODUCTS = frozenset({p.dot_general_p.name, p.conv_general_dilated_p.name})
+Value: TypeAlias = "tuple[Plan, Var | Literal]"
+"""A value of a program, and the function that it belongs to."""
 
 
 class Dataflow:
@@ -18,18 +20,48 @@ class Dataflow:
 
     Args:
         plan: the program.
+
+    Attributes:
+        steps: the steps of the program, by their numbers.
     """
 
     def __init__(self, plan: Plan) -> None:
         self._makers: dict[Any, tuple[Plan, Step, int]] = {}
         self._callers: dict[int, tuple[Plan, Step]] = {}
         self._plan_of: dict[int, Plan] = {}
+        self.steps: dict[int, Step] = {}
         for each in plan.every_plan():
             for step in each.steps:
-                self._plan_of[step.number] = each
+                self._plan_of[step.number], self.steps[step.number] = each, step
                 self._callers |= {id(inner): (each, step) for inner in step.inner}
                 for index, var in enumerate(step.equation.outvars):
                     self._makers[id(each), var] = each, step, index
+
+    def operands(self, step: Step) -> list[Value]:
+        """The operands of a step."""
+        return [(self._plan_of[step.number], atom) for atom in step.equation.invars]
+
+    def maker(self, value: Value) -> Step | None:
+        """The step that makes a value; None for literals and arguments. Calls are looked into."""
+        place: Value | None = value
+        while place is not None and isinstance(place[1], Var):
+            found = self._makers.get((id(place[0]), place[1]))
+            if found is None:
+                place = self.operand_of_call(place)
+                continue
+            _, step, index = found
+            if step.name not in CALLED:
+                return step
+            place = step.inner[0], step.inner[0].results[index]
+        return None
+
+    def operand_of_call(self, value: Value) -> Value | None:
+        """The operand of a call that an argument of the called function is; None for other values."""
+        plan, atom = value
+        outer, caller = self._callers.get(id(plan), (plan, None))
+        if caller is None or caller.name not in CALLED or atom not in plan.operands:
+            return None
+        return outer, caller.equation.invars[plan.operands.index(atom)]
 
     def accumulates(self, step: Step) -> bool:
         """Whether a step adds to a value that a `scan` carries from iteration to iteration."""
@@ -51,8 +83,7 @@ class Dataflow:
             step: the step.
             known: the relative errors of the results of steps; values are only moved by the others.
         """
-        plan = self._plan_of[step.number]
-        return max((self._of_atom(plan, atom, known, set()) for atom in step.equation.invars), default=0.0)
+        return max((self._of_atom(*operand, known, set()) for operand in self.operands(step)), default=0.0)
 
     def _of_atom(self, plan: Plan, atom: Any, known: Mapping[int, float], seen: set[Any]) -> float:
         if isinstance(atom, Literal) or (id(plan), atom) in seen:
@@ -89,7 +120,7 @@ class Dataflow:
     def feeding(self, step: Step) -> set[int]:
         """The numbers of a step and of those whose results flow into it, back to the last products."""
         numbers = {step.number}
-        pending = [(self._plan_of[step.number], atom) for atom in step.equation.invars]
+        pending = self.operands(step)
         seen: set[Any] = set()
         while pending:
             plan, atom = pending.pop()

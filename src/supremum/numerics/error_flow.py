@@ -27,6 +27,7 @@ from supremum.numerics.operation_errors import evaluate_locally, evaluate_pair
 from supremum.numerics.paired_values import Pair, difference, full, is_key
 from supremum.numerics.plain_runs import PlainRun, in_float64
 from supremum.numerics.widening import is_floating, literal_value
+from supremum.typing import ArrayLike
 
 
 class LocalErrors(Instrument[Pair]):
@@ -35,7 +36,7 @@ class LocalErrors(Instrument[Pair]):
     The reference and the errors that flow in are left out: each result is given as if it were the same in both runs.
     """
 
-    def constant(self, variable: Var, value: Any) -> Pair:
+    def constant(self, variable: Var, value: ArrayLike) -> Pair:
         """A constant, the same in both runs."""
         del variable
         return Pair(value)
@@ -58,7 +59,7 @@ class LocalErrors(Instrument[Pair]):
         """The facts of operations that did not run."""
         return no_facts(plan)
 
-    def join(self, earlier: Any, later: Any) -> Any:
+    def join(self, earlier: jax.Array, later: jax.Array) -> jax.Array:
         """The sums of facts."""
         return earlier + later
 

@@ -72,7 +72,7 @@ def _sums(values: Sequence[Any]) -> list[Any]:
 
 
 @jax.custom_vjp
-def with_probe(error: Any, own: Any, absorbed: Any, probe: Any) -> Any:  # noqa: ARG001
+def with_probe(error: jax.Array, own: jax.Array, absorbed: jax.Array | None, probe: jax.Array) -> jax.Array:  # noqa: ARG001
     """An error, whose cotangent is measured in the backward pass, with infinities and NaNs removed."""
     return error
 

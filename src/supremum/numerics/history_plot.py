@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from supremum.atomic_files import whole_file, writing_error
 from supremum.errors import UnknownNameError
 from supremum.extras import require
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _LINES = 6
 """The most names in a panel."""
@@ -53,7 +56,7 @@ def draw(steps: Sequence[int], kinds: Mapping[str, Numbers], loss_scale: Sequenc
     return figure
 
 
-def save_figure(figure: Any, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure to a file, completely or not at all; the ending chooses the format.
 
     Args:

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import ShapedArray
 
 from supremum.errors import ArgumentError
 from supremum.formats import Format
@@ -80,7 +81,7 @@ def tallies_of(kind: str, named: Iterable[tuple[str, Any]], formats: tuple[Forma
     return NamedTallies(tuple(tallies), tuple(rows))
 
 
-def row_of(kind: str, name: str, value: Any, formats: tuple[Format, ...]) -> TallyRow:
+def row_of(kind: str, name: str, value: jax.Array | ShapedArray, formats: tuple[Format, ...]) -> TallyRow:
     """What is counted of a floating array or type.
 
     Args:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
+from jax.extend.core import JaxprEqn, Literal, Var
 
 from supremum.formats import as_format
-from supremum.jax_compat import CALLS, open_jaxpr, parameter
+from supremum.jax_compat import parameter
 from supremum.jax_compat import primitives as p
-from supremum.jaxprs import Site, aval_of, is_backward, line_of
+from supremum.jaxprs import Site, Step, aval_of, line_of
+from supremum.numerics.dataflow import Dataflow, Value
 from supremum.numerics.widening import floating_avals, is_floating
 
 NAN, INFINITY = "nan", "infinity"
@@ -82,21 +83,18 @@ class Cause:
 class _Case:
     """What is known about the run that made the first bad value."""
 
-    site: Site
+    flow: Dataflow
+    step: Step
     kind: str
     ranges: Sequence[OperandRange]
 
     @property
     def equation(self) -> JaxprEqn:
-        return self.site.equation
+        return self.step.equation
 
     @property
     def name(self) -> str:
-        return self.equation.primitive.name
-
-    @property
-    def here(self) -> _ProgramPoint:
-        return _ProgramPoint.of(self.site)
+        return self.step.name
 
     @property
     def operand(self) -> OperandRange:
@@ -127,15 +125,16 @@ def _is_negative(operand: OperandRange) -> bool:
     return operand.least is not None and operand.least < 0
 
 
-def cause_of(site: Site, kind: str, ranges: Sequence[OperandRange]) -> Cause:
+def cause_of(flow: Dataflow, site: Site, kind: str, ranges: Sequence[OperandRange]) -> Cause:
     """The cause of a bad value.
 
     Args:
+        flow: the makers of the values of the program.
         site: the operation.
         kind: `"nan"` or `"infinity"`.
         ranges: the ranges of its floating operands.
     """
-    case = _Case(site, kind, ranges)
+    case = _Case(flow, flow.steps[site.number], kind, ranges)
     for find in (_unchosen_branch, _masked_softmax, _infinite_derivative, _of_primitive):
         cause = find(case)
         if cause is not None:
@@ -152,9 +151,10 @@ _DOUBLE_WHERE = (
 
 def _unchosen_branch(case: _Case) -> Cause | None:
     """The gradient of the branch that `where` did not choose: its cotangent is zero, and its derivative infinite."""
-    if case.kind != NAN or case.name not in ("mul", "div") or not case.here.is_backward:
+    if case.kind != NAN or case.name not in ("mul", "div") or not case.step.site.is_backward:
         return None
-    if not any(map(_zeros, case.ranges)) or not any(_comes_from_where(each, 24) for each in case.here.operands()):
+    operands = _floating_variables(case.flow, case.step)
+    if not any(map(_zeros, case.ranges)) or not any(_comes_from_where(case.flow, each, _STEPS) for each in operands):
         return None
     what = "zero times infinity" if case.name == "mul" else "zero divided by zero"
     return Cause(f"the gradient of the branch that where did not choose is {what}", _DOUBLE_WHERE)
@@ -164,11 +164,11 @@ def _masked_softmax(case: _Case) -> Cause | None:
     """A row minus its maximum, which is minus infinity."""
     if case.kind != NAN or case.equation.primitive is not p.sub_p or not case.has(_infinities, _infinities):
         return None
-    value, most = (case.here.at(atom).through(_SHAPES) for atom in case.equation.invars)
-    maximum = most.maker
+    value, most = (_through_shapes(case.flow, each) for each in case.flow.operands(case.step))
+    maximum = case.flow.maker(most)
     if maximum is None or maximum.equation.primitive is not p.reduce_max_p:
         return None
-    if maximum.at(maximum.equation.invars[0]).through(_SHAPES).atom is not value.atom:
+    if _through_shapes(case.flow, case.flow.operands(maximum)[0])[1] is not value[1]:
         return None
     return Cause(
         "infinity minus infinity: a row of the softmax is masked completely",
@@ -181,16 +181,15 @@ def _infinite_derivative(case: _Case) -> Cause | None:
     """A division in the derivative of a root or a logarithm at zero."""
     if case.kind != INFINITY or case.equation.primitive is not p.div_p or not case.has(_anything, _zeros):
         return None
-    denominator = case.here.at(case.equation.invars[-1])
-    root = denominator.through(_SHAPES).maker
+    root = case.flow.maker(_through_shapes(case.flow, case.flow.operands(case.step)[-1]))
     if root is not None and root.equation.primitive is p.sqrt_p and line_of(root.equation) == line_of(case.equation):
         return Cause(
             "the derivative of a square root at zero is infinite",
             "keep zeros away from the root, as in `jnp.sqrt(x + 1e-12)`, or, for single zeros, " + _DOUBLE_WHERE,
         )
-    if case.here.is_backward and any(
+    if case.step.site.is_backward and any(
         equation.primitive is p.log_p and equation.invars[0] is case.equation.invars[-1]
-        for equation in case.site.function.eqns
+        for equation in case.step.site.function.eqns
     ):
         return Cause("the derivative of a logarithm at zero is infinite", _POSITIVE)
     return None
@@ -292,107 +291,44 @@ _LINEAR = frozenset({*_SHAPES, "neg", "mul", "div", "reduce_sum", "dynamic_slice
 """Primitives through which a zero cotangent passes."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ProgramPoint:
-    """A value or an equation within its function, and the calls around it.
-
-    Args:
-        function: the function.
-        calls: the calls that led there, with their functions, outermost first.
-        atom: the value, if it is one.
-        equation: the equation, if it is one.
-    """
-
-    function: Jaxpr
-    calls: tuple[tuple[Jaxpr, JaxprEqn], ...]
-    atom: Any
-    equation: Any = None
-
-    @staticmethod
-    def of(site: Site) -> _ProgramPoint:
-        calls: list[tuple[Jaxpr, JaxprEqn]] = []
-        caller = site.caller
-        while caller is not None:
-            calls.append((caller.function, caller.equation))
-            caller = caller.caller
-        return _ProgramPoint(site.function, tuple(reversed(calls)), None, site.equation)
-
-    def at(self, atom: Any) -> _ProgramPoint:
-        """A value of the same function."""
-        return _ProgramPoint(self.function, self.calls, atom)
-
-    @property
-    def is_backward(self) -> bool:
-        """Whether the equation belongs to a backward pass."""
-        return any(map(is_backward, (self.equation, *(call for _, call in self.calls))))
-
-    @property
-    def maker(self) -> _ProgramPoint | None:
-        """The equation that makes the value; None for literals and arguments. Calls are looked into."""
-        place = self
-        while isinstance(place.atom, Var):
-            for equation in place.function.eqns:
-                if any(place.atom is result for result in equation.outvars):
-                    break
-            else:
-                outside = place._outside()
-                if outside is None:
-                    return None
-                place = outside
-                continue
-            if equation.primitive.name not in CALLS:
-                return _ProgramPoint(place.function, place.calls, None, equation)
-            inner = open_jaxpr(parameter(equation, CALLS[equation.primitive.name]))
-            index = next(at for at, result in enumerate(equation.outvars) if result is place.atom)
-            place = _ProgramPoint(inner, (*place.calls, (place.function, equation)), inner.outvars[index])
-        return None
-
-    def _outside(self) -> _ProgramPoint | None:
-        """The operand of the call that an argument of the function is."""
-        if not self.calls or self.calls[-1][1].primitive.name not in CALLS:
-            return None
-        (function, call), places = self.calls[-1], [id(var) for var in self.function.invars]
-        if id(self.atom) not in places:
-            return None
-        return _ProgramPoint(function, self.calls[:-1], call.invars[places.index(id(self.atom))])
-
-    def through(self, names: frozenset[str]) -> _ProgramPoint:
-        """The value that some primitives made this one of."""
-        place = self
-        for _ in range(24):
-            maker = place.maker
-            if maker is None or maker.equation.primitive.name not in names:
-                break
-            place = next(maker.operands(), place)
-        # An argument of a call is the operand of the call.
-        while isinstance(place.atom, Var) and place.maker is None and (outside := place._outside()) is not None:
-            place = outside
-        return place
-
-    def operands(self) -> Iterator[_ProgramPoint]:
-        """The operands of the equation that are floating variables."""
-        for atom in self.equation.invars:
-            if isinstance(atom, Var) and is_floating(aval_of(atom)):
-                yield self.at(atom)
+_STEPS = 24
+"""How many operations a value is followed back through at most."""
 
 
-def _comes_from_where(place: _ProgramPoint, steps: int) -> bool:
+def _floating_variables(flow: Dataflow, step: Step) -> list[Value]:
+    """The operands of a step that are floating variables."""
+    return [each for each in flow.operands(step) if isinstance(each[1], Var) and is_floating(aval_of(each[1]))]
+
+
+def _through_shapes(flow: Dataflow, value: Value) -> Value:
+    """The value that some operations only reshaped and cast, if they made this one."""
+    for _ in range(_STEPS):
+        maker = flow.maker(value)
+        if maker is None or maker.name not in _SHAPES:
+            break
+        value = next(iter(_floating_variables(flow, maker)), value)
+    while flow.maker(value) is None and (operand := flow.operand_of_call(value)) is not None:
+        value = operand
+    return value
+
+
+def _comes_from_where(flow: Dataflow, value: Value, steps: int) -> bool:
     """Whether a cotangent was chosen by the gradient of a `where`, which takes zero for what it did not choose."""
-    maker = place.maker
-    if maker is None or steps == 0 or not maker.is_backward:
+    maker = flow.maker(value)
+    if maker is None or steps == 0 or not maker.site.is_backward:
         return False
     if maker.equation.primitive is p.select_n_p:
-        return any(_is_zero(maker.at(atom)) for atom in maker.equation.invars[1:])
-    if maker.equation.primitive.name not in _LINEAR:
+        return any(_is_zero(flow, each) for each in flow.operands(maker)[1:])
+    if maker.name not in _LINEAR:
         return False
-    return any(_comes_from_where(operand, steps - 1) for operand in maker.operands())
+    return any(_comes_from_where(flow, operand, steps - 1) for operand in _floating_variables(flow, maker))
 
 
-def _is_zero(place: _ProgramPoint) -> bool:
+def _is_zero(flow: Dataflow, value: Value) -> bool:
     """Whether a value is a constant zero."""
-    if isinstance(place.atom, Literal):
-        return place.atom.val == 0
-    maker = place.maker
+    if isinstance(value[1], Literal):
+        return value[1].val == 0
+    maker = flow.maker(value)
     if maker is None or maker.equation.primitive is not p.broadcast_in_dim_p:
         return False
-    return _is_zero(maker.at(maker.equation.invars[0]))
+    return _is_zero(flow, flow.operands(maker)[0])

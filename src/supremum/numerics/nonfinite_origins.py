@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, overload
 
 import jax
 import numpy as np
-from jax.core import Tracer
 
 from supremum.errors import OperandError
 from supremum.formats import Format
 from supremum.jax_compat import open_jaxpr, parameter, type_text
-from supremum.jaxprs import Site
+from supremum.jaxprs import Site, has_tracers, plan_of
+from supremum.numerics.dataflow import Dataflow
 from supremum.numerics.nonfinite_causes import INFINITY, NAN, Cause, OperandRange, cause_of
 from supremum.numerics.nonfinite_records import CODE, FIRST_ITERATION, LOOPS, RUNS, loops_around
 from supremum.numerics.nonfinite_rows import (
@@ -140,7 +140,7 @@ class NonfiniteOrigins(Report, Sequence[NonfiniteOrigin]):
             # The second run may not make the bad values again.
             is_known = nans + infinities > 0
             outcome = self._outcome(int(index)) if is_known else None
-            cause = cause_of(site, kind, ranges) if is_known and ranges else Cause()
+            cause = cause_of(self._flow, site, kind, ranges) if is_known and ranges else Cause()
             origin = NonfiniteOrigin(
                 **fields.of(site),
                 kind=kind,
@@ -156,6 +156,10 @@ class NonfiniteOrigins(Report, Sequence[NonfiniteOrigin]):
             )
             ordered.append((_order(site, runs[place]), origin))
         return tuple(origin for _, origin in sorted(ordered, key=lambda pair: pair[0]))
+
+    @cached_property
+    def _flow(self) -> Dataflow:
+        return Dataflow(plan_of(self.sites[0].chain[0].function))
 
     def _first_run(self, index: int, device: int) -> tuple[int, int, tuple[OperandRange, ...]]:
         """The numbers of NaNs and infinities that the first bad run of an operation made, and its operands' ranges."""
@@ -205,7 +209,7 @@ class NonfiniteOrigins(Report, Sequence[NonfiniteOrigin]):
 
     @staticmethod
     def _read(records: Any) -> Any:
-        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(records)):
+        if has_tracers(records):
             raise OperandError(
                 "origins are known after the run; return the result of first_nonfinite from the function"
             )
@@ -258,7 +262,7 @@ class NonfiniteOrigins(Report, Sequence[NonfiniteOrigin]):
         return f"no operation made a NaN or an infinity, but non-finite values came in; {reached}"
 
     def __repr__(self) -> str:
-        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self.records)):
+        if has_tracers(self.records):
             return "NonfiniteOrigins(not known while JAX traces)"
         return f"NonfiniteOrigins({self.title})"
 
@@ -300,11 +304,8 @@ def _by_device(records: np.ndarray) -> np.ndarray:
 def _order(site: Site, record: Any) -> tuple[int, ...]:
     """What sorts runs of operations by their order of execution."""
     iterations = iter(int(each) for each in record[FIRST_ITERATION:])
-    path: list[Site] = [site]
-    while path[0].caller is not None:
-        path.insert(0, path[0].caller)
-    key = [path[0].index]
-    for loop, inside in pairwise(path):
+    key = [site.chain[0].index]
+    for loop, inside in pairwise(site.chain):
         if loop.equation.primitive.name in LOOPS:
             iteration = next(iterations)
             if "cond_jaxpr" in loop.equation.params:  # the condition comes before the body

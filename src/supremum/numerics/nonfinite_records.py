@@ -34,6 +34,7 @@ from supremum.numerics.bad_values import (
 from supremum.numerics.lanes import Lanes, TwoLanes
 from supremum.numerics.plans import steps_with_values
 from supremum.numerics.widening import floating_avals, is_floating
+from supremum.typing import ArrayLike
 
 NAME = "first_nonfinite"
 LOOPS = p.scan_p.name, p.while_p.name
@@ -41,13 +42,7 @@ LOOPS = p.scan_p.name, p.while_p.name
 
 def loops_around(site: Site) -> list[Site]:
     """The loops around an operation, outermost first."""
-    loops: list[Site] = []
-    caller = site.caller
-    while caller is not None:
-        if caller.equation.primitive.name in LOOPS:
-            loops.insert(0, caller)
-        caller = caller.caller
-    return loops
+    return [caller for caller in site.chain[:-1] if caller.equation.primitive.name in LOOPS]
 
 
 def nonfinite_sites(plan: Plan) -> dict[int, Site]:
@@ -110,7 +105,7 @@ class OriginFinder(Instrument[Any]):
         """The most loops around an operation."""
         return max((len(loops_around(site)) for site in self.sites.values()), default=0)
 
-    def in_iteration(self, index: Any) -> OriginFinder:
+    def in_iteration(self, index: jax.Array) -> OriginFinder:
         """The same instrument inside of a loop."""
         return replace(self, iterations=(*self.iterations, index))
 
@@ -144,7 +139,7 @@ class OriginFinder(Instrument[Any]):
         runs = lax.convert_element_type(codes_made != np.uint32(0), "uint32")
         return jnp.stack([runs, codes_made, *(jnp.broadcast_to(each, codes_made.shape) for each in columns)], axis=1)
 
-    def join(self, earlier: Any, later: Any) -> Any:
+    def join(self, earlier: jax.Array, later: jax.Array) -> jax.Array:
         """The numbers of runs added up, and the first of both."""
         first = jnp.where(earlier[:, :1] != np.uint32(0), earlier, later)
         runs = earlier[:, :1] + later[:, :1]
@@ -190,7 +185,7 @@ def users_of(plan: Plan) -> dict[Var, Site]:
 _NEUTRAL: Mapping[str, float] = {"max": -np.inf, "min": np.inf}
 
 
-def is_neutral(site: Site | None, value: Any) -> bool:
+def is_neutral(site: Site | None, value: ArrayLike) -> bool:
     """Whether an operation cannot see a constant, as a maximum does not see minus infinity.
 
     Args:
@@ -239,17 +234,17 @@ class OriginFollower(TwoLanes):
         wide = any(as_format(aval.dtype).component.bits > 32 for avals in self._operands for aval in avals)
         return np.dtype("int64" if wide else "int32")
 
-    def in_iteration(self, index: Any) -> OriginFollower:
+    def in_iteration(self, index: jax.Array) -> OriginFollower:
         """The same instrument inside of a loop."""
         return replace(self, iterations=(*self.iterations, index))
 
-    def constant(self, variable: Var, value: Any) -> Lanes:
+    def constant(self, variable: Var, value: ArrayLike) -> Lanes:
         """A constant: in the second lane it is bad only if it is the target."""
         if variable not in self.sources:
             return value, value
         return self.source(value, self.sources[variable])
 
-    def source(self, value: Any, index: int) -> Lanes:
+    def source(self, value: ArrayLike, index: int) -> Lanes:
         """The lanes of a floating value from outside: it is bad in the second only if it is the target."""
         value = jnp.asarray(value)
         is_target = jnp.broadcast_to(self.target == np.int32(index), value.shape)
@@ -295,7 +290,7 @@ class OriginFollower(TwoLanes):
         """The records as one: at most one of them is not zero."""
         return {min(records): functools.reduce(lax.bitwise_or, records.values())} if records else {}
 
-    def join(self, earlier: Any, later: Any) -> Any:
+    def join(self, earlier: jax.Array, later: jax.Array) -> jax.Array:
         """The one that is not zero."""
         return lax.bitwise_or(earlier, later)
 

@@ -12,11 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.core import Tracer
 from jax.extend.core import Var
 
 from supremum.argument_checks import function
-from supremum.jaxprs import Plan, Site, TracedCall, aval_of, interpret, on_each_device
+from supremum.jaxprs import Plan, Site, TracedCall, aval_of, has_tracers, interpret, on_each_device
 from supremum.numerics.calls import floating_numbers, refuse_derivatives, trace_to_run
 from supremum.numerics.nonfinite_origins import NonfiniteOrigins, OriginOutcomes, OriginRecords, SourceSlot
 from supremum.numerics.nonfinite_records import (
@@ -109,7 +108,7 @@ def _search(fn: Callable[..., Any], call: TracedCall) -> NonfiniteOrigins:
 
 def _followed(records: OriginRecords) -> tuple[int, ...] | None:
     """The indices of operations and sources that made bad values; None for all, while JAX traces."""
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(records)):
+    if has_tracers(records):
         return None
     operations = np.asarray(records.operations)[0, :, RUNS] != 0
     bad = np.concatenate([operations, np.asarray(records.sources)[0].any(axis=-1)])

@@ -9,7 +9,7 @@ from typing import Any
 from jax.extend.core import ClosedJaxpr, Jaxpr, Var
 
 from supremum.formats import Format
-from supremum.jaxprs import Site, aval_of, interpret, is_backward, plan_of, scopes_of
+from supremum.jaxprs import Site, interpret, plan_of, scopes_of
 from supremum.numerics.named_tallies import NamedTallies, row_of
 from supremum.numerics.tallied_results import Counting, slots_of
 
@@ -62,11 +62,6 @@ def _users_in(jaxpr: Jaxpr) -> dict[Var, list[tuple[str, ...]]]:
     return users
 
 
-def in_backward_pass(site: Site) -> bool:
-    """Whether an equation, or one that calls its function, belongs to a backward pass."""
-    return is_backward(site.equation) or any(is_backward(caller) for caller in site.callers)
-
-
 def observe(
     program: ClosedJaxpr,
     operands: Sequence[Any],
@@ -91,6 +86,5 @@ def observe(
     slots = slots_of(plan.every_step(), formats, choose=choose)
     counting = Counting(slots)
     results, records = interpret(plan.entering_for({slot.number for slot in slots}), operands, counting)
-    avals = [aval_of(slot.site.equation.outvars[slot.result]) for slot in slots]
-    rows = [row_of(*name_of(slot.site), aval, formats) for slot, aval in zip(slots, avals, strict=True)]
+    rows = [row_of(*name_of(slot.site), slot.aval, formats) for slot in slots]
     return results, NamedTallies(tuple(counting.in_order(records)), tuple(rows))

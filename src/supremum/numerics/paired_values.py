@@ -12,6 +12,7 @@ from jax import lax
 
 from supremum.formats import as_format
 from supremum.numerics.widening import FLOAT64, in_dtype, is_floating
+from supremum.typing import SupportsDType
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["narrow", "wide", "error"], meta_fields=[])
@@ -40,7 +41,7 @@ class Pair:
         return self.reference if self.wide is None else self.wide + difference(self.narrow, self.wide) / 2
 
 
-def is_key(value: Any) -> bool:
+def is_key(value: SupportsDType) -> bool:
     """Whether a value is a random key."""
     return jnp.issubdtype(value.dtype, jax.dtypes.extended)
 
@@ -55,19 +56,19 @@ def full(pair: Pair) -> Pair:
     return Pair(pair.narrow, pair.reference, error)
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: jax.Array) -> jax.Array:
     """A value in float64, with the largest number of its format in place of infinity."""
     wide, largest = in_dtype(value, FLOAT64), float(as_format(value.dtype).max)
     is_complex = jnp.issubdtype(wide.dtype, jnp.complexfloating)
     return wide if wide.dtype == value.dtype or is_complex else lax.clamp(-largest, wide, largest)
 
 
-def where_finite(value: Any) -> Any:
+def where_finite(value: jax.Array) -> jax.Array:
     """A value with zero in place of infinities and NaNs."""
     return lax.select(lax.is_finite(jnp.real(value)), value, lax.full_like(value, 0))
 
 
-def difference(narrow: Any, wide: Any) -> Any:
+def difference(narrow: jax.Array, wide: jax.Array) -> jax.Array:
     """How far a narrow value is from the reference.
 
     Infinities count as the largest number of the format, and what is unknown as zero.
@@ -75,6 +76,6 @@ def difference(narrow: Any, wide: Any) -> Any:
     return where_finite(_finite(narrow) - wide)
 
 
-def magnitude(value: Any) -> Any:
+def magnitude(value: jax.Array) -> jax.Array:
     """A value without its complex phase; the sign of a real value stays, because the result is squared."""
     return value if value.dtype == FLOAT64 else jnp.abs(value)

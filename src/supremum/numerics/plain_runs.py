@@ -6,7 +6,7 @@ The program is not traced again: a new trace under 64 bits would draw other rand
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -156,11 +156,7 @@ def evaluate_in(step: Step, operands: Sequence[Any], dtype: DType) -> list[Any]:
     values = [in_dtype(value, dtype) for value in operands]
     if step.name in _ROUNDINGS:
         return values[:1]
-    return step.evaluate(values, _params_in(step.equation.params, dtype))
-
-
-def _params_in(params: Mapping[str, Any], dtype: DType) -> dict[str, Any]:
-    return {name: _param_in(value, dtype) for name, value in params.items()}
+    return step.evaluate(values, {name: _param_in(value, dtype) for name, value in step.equation.params.items()})
 
 
 def _param_in(value: Any, dtype: DType) -> Any:

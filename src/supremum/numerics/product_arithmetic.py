@@ -15,7 +15,6 @@ PRODUCTS = frozenset({"dot_general", "conv_general_dilated", "ragged_dot_general
 """The primitives that `on` computes as a device does; `jax.extend` does not export the last one."""
 
 _FLOAT32 = as_format("float32")
-_VECTORS = frozenset({"dot_general"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +55,7 @@ def computation_of(device: Device, name: str, avals: Sequence[Any], params: Mapp
     if isinstance(precision, lax.DotAlgorithm):
         preset = _preset_of(precision)
         if preset is None:
-            reason = "a DotAlgorithm that is not one of JAX's presets is not supported"
-            return Computation(None, reason, emulated=False, refused=True)
+            return _refused("a DotAlgorithm that is not one of JAX's presets")
         precision = preset
     if isinstance(precision, lax.DotAlgorithmPreset) and precision is not lax.DotAlgorithmPreset.DEFAULT:
         return _by_algorithm(device, precision.name, kinds)
@@ -65,7 +63,7 @@ def computation_of(device: Device, name: str, avals: Sequence[Any], params: Mapp
     if unknown is not None:
         return unknown
     level, arithmetic = _by_precision(device, precision)
-    if device.vectors_in_float32 and name in _VECTORS and _has_vector(avals, params["dimension_numbers"]):
+    if device.vectors_in_float32 and name == "dot_general" and _has_vector(avals, params["dimension_numbers"]):
         return Computation(Arithmetic("float32", _FLOAT32.exponent, _FLOAT32.mantissa), "a product with a vector")
     return Computation(arithmetic, f"{level} precision")
 
@@ -73,11 +71,13 @@ def computation_of(device: Device, name: str, avals: Sequence[Any], params: Mapp
 def _unknown_formats(device: Device, left: Format, right: Format, preferred: Any) -> Computation | None:
     """How a device computes a product whose formats it does not emulate by precision; None if it emulates them."""
     kinds, parts = tuple(dict.fromkeys((left.name, right.name))), {left.component, right.component}
-    others = parts - {_FLOAT32}
+    others, names = parts - {_FLOAT32}, " and ".join(kinds)
     if parts == others or any(row.bits > _FLOAT32.bits for row in others):
-        return _as_here(device, kinds)
+        if set(kinds) <= device.exact:
+            return Computation(None, f"products of {names} are exact, and added in float32 or wider")
+        return Computation(None, f"how it multiplies {names} is not emulated", emulated=False)
     if not {row.name for row in others} <= device.exact:
-        return Computation(None, f"how it multiplies {' and '.join(kinds)} is not known", emulated=False)
+        return Computation(None, f"how it multiplies {names} is not known", emulated=False)
     if preferred is not None and as_format(preferred).component is not _FLOAT32:
         return Computation(None, f"the result is {as_format(preferred)}, and is not emulated", emulated=False)
     if {left, right} != parts and not device.complex_by_parts:
@@ -101,21 +101,24 @@ def _by_precision(device: Device, precision: Any) -> tuple[str, Arithmetic]:
 
 def _by_algorithm(device: Device, name: str, kinds: tuple[str, ...]) -> Computation:
     algorithm: Algorithm | None = ALGORITHMS.get(name)
+    rows = [as_format(kind) for kind in kinds]
     if algorithm is None:
-        return Computation(None, f"the algorithm {name} is not known and not supported", emulated=False, refused=True)
-    if any(as_format(kind).component is not as_format(kind) for kind in kinds):
-        return Computation(None, f"{name} with {' and '.join(kinds)} is not supported", emulated=False, refused=True)
+        return _refused(f"the algorithm {name} is not known and")
+    if any(row.component is not row for row in rows):
+        return _refused(f"{name} with {' and '.join(kinds)}")
     if device.algorithms is not None and name not in device.algorithms:
-        return Computation(None, f"{name} is not supported", emulated=False, refused=True)
+        return _refused(name)
     if not algorithm.operands:
-        if not all(as_format(kind).bits == 8 and as_format(kind).is_inexact for kind in kinds):
-            return Computation(
-                None, f"{name} with {' and '.join(kinds)} is not supported", emulated=False, refused=True
-            )
+        if not all(row.bits == 8 and row.is_inexact for row in rows):
+            return _refused(f"{name} with {' and '.join(kinds)}")
         reason = f"{name}; the precision of the sum inside the device is not emulated"
         return Computation(algorithm.arithmetic, reason, emulated=False)
     known = "" if device.algorithms is not None else "; whether the compiler takes it is not known"
     return Computation(algorithm.arithmetic, f"{name}{known}", operands=algorithm.operands)
+
+
+def _refused(what: str) -> Computation:
+    return Computation(None, f"{what} is not supported", emulated=False, refused=True)
 
 
 def _preset_of(algorithm: lax.DotAlgorithm) -> lax.DotAlgorithmPreset | None:
@@ -123,23 +126,13 @@ def _preset_of(algorithm: lax.DotAlgorithm) -> lax.DotAlgorithmPreset | None:
     left, right, accumulator = (as_format(dtype).name for dtype in algorithm[:3])
     if left != right or algorithm.lhs_component_count != 1 or algorithm.rhs_component_count != 1:
         return None
+    wide = as_format(left)
+    asked = algorithm.num_primitive_operations, accumulator, wide.exponent, wide.mantissa
     for name, row in ALGORITHMS.items():
-        arithmetic = row.arithmetic
-        if arithmetic is not None and (arithmetic.passes, arithmetic.accumulator) == (
-            algorithm.num_primitive_operations,
-            accumulator,
-        ):
-            wide = as_format(left)
-            if (arithmetic.exponent, arithmetic.mantissa) == (wide.exponent, wide.mantissa):
-                return lax.DotAlgorithmPreset[name]
+        of_row = row.arithmetic
+        if of_row is not None and asked == (of_row.passes, of_row.accumulator, of_row.exponent, of_row.mantissa):
+            return lax.DotAlgorithmPreset[name]
     return None
-
-
-def _as_here(device: Device, kinds: tuple[str, ...]) -> Computation:
-    names = " and ".join(kinds)
-    if set(kinds) <= device.exact:
-        return Computation(None, f"products of {names} are exact, and added in float32 or wider")
-    return Computation(None, f"how it multiplies {names} is not emulated", emulated=False)
 
 
 def _has_vector(avals: Sequence[Any], dimension_numbers: Any) -> bool:

@@ -7,7 +7,7 @@ computed as on the device too. How, is decided when a product is compiled, when 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import Any
@@ -77,17 +77,12 @@ def _emulated(product: Primitive, *operands: Any, device: Device, **params: Any)
         with jax.enable_x64(True):  # the operands of an algorithm in float64 may be float32
             left, right = (lax.convert_element_type(each, dtype) for each in (left, right))
             return lax.convert_element_type(multiplied(left, right, dtype), result)
-    left, right = map(_as_float32, (left, right))
+    # The cast that JAX makes for an algorithm; complex operands stay complex.
+    left, right = (x if as_format(x.dtype).component.name == "float32" else x.astype("float32") for x in (left, right))
     dtype = np.result_type(left.dtype, right.dtype)
     product_of_parts = in_passes(left, right, how.arithmetic, partial(multiplied, dtype=dtype))
     row = as_format(how.arithmetic.accumulator)
     return lax.convert_element_type(round_to(product_of_parts, row.exponent, row.mantissa), result)
-
-
-def _as_float32(x: Any) -> Any:
-    """An operand in float32, or complex of float32, after the cast that JAX makes for an algorithm."""
-    row = as_format(x.dtype)
-    return x if row.component.name == "float32" else x.astype(np.float32)
 
 
 def _replaced(device: Device, function: Callable[..., Any], *operands: Any) -> Any:
@@ -152,7 +147,7 @@ class DeviceRule(RewriteRule):
 
     device: Device
 
-    def action_for(self, equation: JaxprEqn, values: Sequence[Value], context: Any) -> RewriteAction:
+    def action_for(self, equation: JaxprEqn, values: Sequence[Value], context: Hashable) -> RewriteAction:
         """Replace products, and go into functions."""
         del values
         operands = (None,) * len(equation.invars)

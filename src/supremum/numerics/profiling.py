@@ -17,12 +17,13 @@ from supremum.numerics.plans import measured_plan, steps_with_values
 from supremum.numerics.report import Profile
 from supremum.numerics.tallied_results import MADE, Counting, CountingApart, slots_of, two_lanes
 from supremum.numerics.tallies import Tally
+from supremum.typing import DTypeLike
 
 FORMATS = "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"
 
 
 def profile(
-    fn: Callable[..., Any], formats: Iterable[Any] = FORMATS, *, histogram: bool = False
+    fn: Callable[..., Any], formats: Iterable[DTypeLike] = FORMATS, *, histogram: bool = False
 ) -> Callable[..., Profile]:
     """Count what narrower formats would do to the values that a function computes.
 
@@ -75,7 +76,7 @@ def profile(
     return count
 
 
-def as_formats(formats: Iterable[Any]) -> tuple[Format, ...]:
+def as_formats(formats: Iterable[DTypeLike]) -> tuple[Format, ...]:
     """Convert the argument `formats` to rows, each once.
 
     Raises:

@@ -11,13 +11,12 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.core import Tracer
 
 from supremum.argument_checks import text, whole_number
 from supremum.errors import OperandError
 from supremum.formats import Format
 from supremum.jax_compat import type_text
-from supremum.jaxprs import aval_of
+from supremum.jaxprs import has_tracers
 from supremum.numerics.pictures import exponents
 from supremum.numerics.tallied_results import Slot
 from supremum.numerics.tallies import Tally, elements_of
@@ -111,7 +110,7 @@ class Profile(Report):
         Raises:
             OperandError: while JAX traces the function that returns the profile.
         """
-        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self.tallies)):
+        if has_tracers(self.tallies):
             raise OperandError("the rows of a profile are known after the run; return the profile from the function")
         tallies: Any = jax.tree.map(np.asarray, self.tallies)
         fields = RowFields()
@@ -119,13 +118,10 @@ class Profile(Report):
         for _, group in groupby(zip(self.slots, tallies, strict=True), lambda pair: id(pair[0].site)):
             pairs = list(group)
             site = pairs[0][0].site
-            avals = [aval_of(site.equation.outvars[slot.result]) for slot, _ in pairs]
-            counts = [
-                read_counts(tally, slot.questions, elements_of(aval))
-                for (slot, tally), aval in zip(pairs, avals, strict=True)
-            ]
+            types = tuple(type_text(slot.aval) for slot, _ in pairs)
+            counts = [read_counts(tally, slot.questions, elements_of(slot.aval)) for slot, tally in pairs]
             values = counts[0] if len(counts) == 1 else sum_counts(counts, counts[0].runs)
-            rows.append(ProfileRow(**fields.of(site), types=tuple(map(type_text, avals)), values=values))
+            rows.append(ProfileRow(**fields.of(site), types=types, values=values))
         # The sort is stable: operations that suffer alike stay in program order.
         return tuple(sorted(rows, key=lambda row: row.values.severity, reverse=True))
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -22,7 +22,7 @@ from supremum.numerics.devices import Arithmetic
 _FLOAT32 = as_format("float32")
 
 
-def round_to(x: Any, exponent: int, mantissa: int) -> Any:
+def round_to(x: jax.Array, exponent: int, mantissa: int) -> jax.Array:
     """Round float32 values to nearest, ties to even, in an IEEE format; they stay float32.
 
     Args:
@@ -42,7 +42,7 @@ def round_to(x: Any, exponent: int, mantissa: int) -> Any:
     return to_float32(round_to_format(x, row))
 
 
-def truncate(x: Any, mantissa: int) -> Any:
+def truncate(x: jax.Array, mantissa: int) -> jax.Array:
     """Cut the last mantissa bits of float32 values off; infinity and NaN stay what they are.
 
     >>> truncate(jnp.float32(1.9999), 1)
@@ -53,7 +53,7 @@ def truncate(x: Any, mantissa: int) -> Any:
     return jnp.where(jnp.isfinite(x), cut, x)
 
 
-def parts_of(x: Any, arithmetic: Arithmetic) -> list[Any]:
+def parts_of(x: jax.Array, arithmetic: Arithmetic) -> list[jax.Array]:
     """The parts that an operand is split into, largest first; float32, or complex of float32.
 
     Each part fits into the arithmetic's format. The sum of 2 or 3 parts is nearly or exactly the operand.
@@ -67,7 +67,7 @@ def parts_of(x: Any, arithmetic: Arithmetic) -> list[Any]:
         pairs = zip(parts_of(x.real, arithmetic), parts_of(x.imag, arithmetic), strict=True)
         return [lax.complex(real, imaginary) for real, imaginary in pairs]
     exponent, mantissa = arithmetic.exponent, arithmetic.mantissa
-    parts: list[Any] = []
+    parts: list[jax.Array] = []
     for _ in range(max(map(max, _PAIRS[arithmetic.passes]))):
         part = truncate(x, mantissa) if arithmetic.truncates else round_to(x, exponent, mantissa)
         parts.append(part)
@@ -85,7 +85,9 @@ _PAIRS: Mapping[int, tuple[tuple[int, int], ...]] = {
 """The parts of both operands that each number of passes multiplies, in the order in which XLA adds the products."""
 
 
-def in_passes(left: Any, right: Any, arithmetic: Arithmetic, product: Callable[[Any, Any], Any]) -> Any:
+def in_passes(
+    left: jax.Array, right: jax.Array, arithmetic: Arithmetic, product: Callable[[jax.Array, jax.Array], jax.Array]
+) -> jax.Array:
     """Multiply two operands as an arithmetic does: split them into parts, and add the products of the parts.
 
     The sum of the small products is dropped where it is not finite, as XLA does: infinity times a part that is zero is

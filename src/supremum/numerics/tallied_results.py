@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
+import jax
 from jax import lax
+from jax.core import ShapedArray
 from jax.extend.core import Var
 
 from supremum.formats import Format
@@ -23,6 +25,7 @@ from supremum.numerics.lanes import Lanes, TwoLanes
 from supremum.numerics.plans import only_moves
 from supremum.numerics.tallies import Questions, Tally, add_tallies, empty_tally, measure, questions_of
 from supremum.numerics.widening import is_floating
+from supremum.typing import ArrayLike
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,12 +36,14 @@ class Slot:
         number: the number of the step that makes it.
         site: the operation.
         result: its index among the results of the operation.
+        aval: its type.
         questions: what is counted.
     """
 
     number: int
     site: Site
     result: int
+    aval: ShapedArray
     questions: Questions
 
 
@@ -61,7 +66,7 @@ def slots_of(
         for index in choose(step.site):
             aval = aval_of(step.equation.outvars[index])
             if is_floating(aval):
-                slots.append(Slot(step.number, step.site, index, questions_of(aval.dtype, formats, histogram)))
+                slots.append(Slot(step.number, step.site, index, aval, questions_of(aval.dtype, formats, histogram)))
     return tuple(slots)
 
 
@@ -86,7 +91,7 @@ class Counting(Instrument[Any]):
             return {}
         return {step.number: [self.tally(results[slot.result], slot) for slot in self._slots[step.number]]}
 
-    def tally(self, value: Any, slot: Slot) -> Tally:
+    def tally(self, value: jax.Array, slot: Slot) -> Tally:
         """The tally of a result of one run."""
         equation = slot.site.equation
         if equation.primitive is p.broadcast_in_dim_p and not only_moves(equation):
@@ -118,7 +123,7 @@ MADE, COUNTED = 0, 1
 """The lane that makes the outputs, and the one that is counted."""
 
 
-def two_lanes(value: Any) -> Lanes:
+def two_lanes(value: ArrayLike) -> Lanes:
     """A value in both lanes, in a way that keeps XLA from merging what follows."""
     return value, lax.optimization_barrier(value)
 
@@ -135,7 +140,7 @@ class CountingApart(TwoLanes):
 
     counting: Counting
 
-    def constant(self, variable: Var, value: Any) -> Lanes:
+    def constant(self, variable: Var, value: ArrayLike) -> Lanes:
         """A constant in both lanes."""
         del variable
         return two_lanes(value)

@@ -10,10 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import ShapedArray
 
 from supremum.formats import DType, Format, as_format
 from supremum.jax_compat import INLINE
-from supremum.numerics.thresholds import first_nan_rank, last_rank, rank, thresholds
+from supremum.numerics.thresholds import bits_and_ranks, first_nan_rank, last_rank, thresholds, unsigned_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def questions_of(dtype: DType, formats: tuple[Format, ...], histogram: bool = Fa
     return Questions(counted_format(dtype), formats, histogram)
 
 
-def elements_of(aval: Any) -> int:
+def elements_of(aval: jax.Array | ShapedArray) -> int:
     """The number of values of a floating array; the parts of a complex number are two."""
     return aval.size * (2 if as_format(aval.dtype).category == "complex" else 1)
 
@@ -125,18 +126,14 @@ def _powers_of_two(source: Format) -> frozenset[int]:
     return frozenset({0, *subnormal, *range(1 << source.mantissa, last_rank(source) + 1, 1 << source.mantissa)})
 
 
-def _unsigned(source: Format) -> DType:
-    return np.dtype("uint64" if source.bits > 32 else "uint32")
-
-
 def empty_tally(questions: Questions) -> Tally:
     """The tally of no runs."""
-    dtype = _unsigned(questions.source)
+    dtype = unsigned_of(questions.source)
     counts = jnp.zeros((2, 1 + len(questions.levels_to_count) + len(questions.edges)), "uint32")
     return Tally(counts, jnp.array(np.iinfo(dtype).max, dtype), jnp.array(0, dtype))
 
 
-def measure(value: Any, questions: Questions, copies: int = 1) -> Tally:
+def measure(value: jax.Array, questions: Questions, copies: int = 1) -> Tally:
     """The tally of one run.
 
     Args:
@@ -156,9 +153,8 @@ def measure(value: Any, questions: Questions, copies: int = 1) -> Tally:
 @partial(jax.jit, static_argnums=(1, 2), inline=INLINE)  # so that results of one type are traced once
 def _measure_real(value: Any, questions: Questions, copies: int) -> Tally:
     source = questions.source
-    dtype = _unsigned(source)
-    bits = lax.bitcast_convert_type(value, f"uint{source.bits}").astype(dtype)
-    ranks = rank(bits, source, jnp.where)
+    bits, ranks = bits_and_ranks(value)
+    dtype = bits.dtype
     none, zero, last = np.iinfo(dtype).max, dtype.type(0), dtype.type(last_rank(source))
     is_finite = ranks <= last
     is_number = is_finite & (ranks != zero)

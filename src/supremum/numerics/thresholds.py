@@ -14,9 +14,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
-from supremum.formats import Format, Nan
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from supremum.formats import DType, Format, Nan, as_format
+
+_Bits = TypeVar("_Bits", jax.Array, "np.ndarray[Any, Any]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,7 @@ class Thresholds:
     overflow: int
 
 
-def rank(bits: Any, source: Format, choose: Any) -> Any:
+def rank(bits: _Bits, source: Format, choose: Callable[[_Bits, _Bits, _Bits], _Bits]) -> _Bits:
     """The ranks of values.
 
     Args:
@@ -67,6 +74,24 @@ def rank(bits: Any, source: Format, choose: Any) -> Any:
     sign = bits.dtype.type(1 << (source.exponent + source.mantissa))
     magnitude = bits & (sign - bits.dtype.type(1))
     return choose(bits == sign, sign, magnitude) if source.nan is Nan.NEGATIVE_ZERO else magnitude
+
+
+def bits_and_ranks(value: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The bits and the ranks of real floating values, as unsigned integers of 32 bits, or of 64 for float64.
+
+    >>> import jax.numpy as jnp
+    >>> bits, ranks = bits_and_ranks(jnp.bfloat16(-1.0))
+    >>> hex(bits), hex(ranks), ranks.dtype
+    ('0xbf80', '0x3f80', dtype('uint32'))
+    """
+    source = as_format(value.dtype)
+    bits = lax.bitcast_convert_type(value, f"uint{source.bits}").astype(unsigned_of(source))
+    return bits, rank(bits, source, jnp.where)
+
+
+def unsigned_of(source: Format) -> DType:
+    """The dtype of the bits and ranks of a format."""
+    return np.dtype("uint64" if source.bits > 32 else "uint32")
 
 
 @lru_cache(maxsize=64)

@@ -9,7 +9,7 @@ from typing import Any
 from supremum.argument_checks import function
 from supremum.formats import as_format
 from supremum.jaxprs import TracedCall
-from supremum.numerics.attributing import Select, checked_output, measure_change, reference_of, trace_output
+from supremum.numerics.attributing import Output, Select, checked_output, measure_change, reference_of, trace_output
 from supremum.numerics.plain_runs import RoundedTo
 from supremum.numerics.plans import measured_plan
 from supremum.numerics.widening import component
@@ -18,7 +18,7 @@ from supremum.tracing import Cast, CastReport, ErrorChange, find_widened
 _NAME = "promotion_costs"
 
 
-def promotion_costs(fn: Callable[..., Any], *, output: Any = None) -> Callable[..., CastReport]:
+def promotion_costs(fn: Callable[..., Any], *, output: Output = None) -> Callable[..., CastReport]:
     """Find the promotions of a function, the bytes that each costs, and the error that the narrower dtype would cost.
 
     `tracing.casts` with `cost=True` finds the promotions that widened first, and the values that are wider because of

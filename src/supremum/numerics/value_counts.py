@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -183,20 +183,14 @@ def sum_counts(counts: Sequence[ValueCounts], runs: int | None = None) -> ValueC
         runs: the number of runs, if it is not their sum.
     """
 
-    def total(name: str) -> int:
-        return sum(getattr(each, name) for each in counts)
+    def total(name: str, rows: Sequence[ValueCounts | FormatCounts] = counts) -> int:
+        return sum(getattr(row, name) for row in rows)
 
-    formats = {
-        name: FormatCounts(
-            name,
-            sum(each.formats[name].values for each in counts),
-            sum(each.formats[name].overflow for each in counts),
-            first.overflow_to,
-            sum(each.formats[name].flushed for each in counts),
-            sum(each.formats[name].subnormal for each in counts),
-        )
-        for name, first in counts[0].formats.items()
-    }
+    formats: dict[str, FormatCounts] = {}
+    for name, first in counts[0].formats.items():
+        rows = [each.formats[name] for each in counts]
+        sums = {field: total(field, rows) for field in ("values", "overflow", "flushed", "subnormal")}
+        formats[name] = replace(first, **sums)
     known = [each.exponents for each in counts if each.exponents is not None]
     exponents = sum(map(Counter, known), Counter[int]())
     return ValueCounts(

@@ -9,18 +9,18 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
 
 from supremum.argument_checks import function, whole_number
 from supremum.bounded_cache import Bounded
 from supremum.errors import OperandError, shown
 from supremum.formats import Format, as_format
-from supremum.jaxprs import Site, is_array, lift_objects, split_arrays
+from supremum.jaxprs import Site, call_key, has_tracers, lift_objects, split_arrays
 from supremum.mixed_precision import LossScaleState, is_inexact
 from supremum.numerics.history import NumericsHistory, NumericsRecord
 from supremum.numerics.named_tallies import NamedTallies, tallies_of
-from supremum.numerics.observed import in_backward_pass, name_at, observe, scope_boundaries
+from supremum.numerics.observed import name_at, observe, scope_boundaries
 from supremum.numerics.profiling import as_formats
+from supremum.typing import DTypeLike
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -83,7 +83,7 @@ class Measurements:
 def watch(
     step: Callable[P, R],
     every: int = 100,
-    formats: Iterable[Any] = FORMATS,
+    formats: Iterable[DTypeLike] = FORMATS,
     *,
     on_log: OnLog | None = None,
 ) -> Watched[P, R]:
@@ -151,7 +151,7 @@ class Watched(Generic[P, R]):
         self,
         step: Callable[P, R],
         every: int = 100,
-        formats: Iterable[Any] = FORMATS,
+        formats: Iterable[DTypeLike] = FORMATS,
         *,
         on_log: OnLog | None = None,
     ) -> None:
@@ -185,13 +185,12 @@ class Watched(Generic[P, R]):
         return results
 
     def _measure(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Measured:
-        leaves, tree = jax.tree.flatten((args, kwargs))
-        if any(isinstance(leaf, Tracer) for leaf in leaves):
+        if has_tracers((args, kwargs)):
             raise OperandError(
                 f"{shown(self)} keeps its records on the host, so JAX must not trace its call: watch the jitted step, "
                 "as in watch(jax.jit(step)), instead of jitting the watched one"
             )
-        step, arguments, key = self._step, (args, kwargs), _key(leaves, tree)
+        step, arguments, key = self._step, (args, kwargs), call_key((args, kwargs))
         lift = lift_objects(step, args, kwargs)
         if lift is not None:  # the arrays of the objects come first, and their structure may differ in every call
             step, arguments, key = lift.function, (lift.args, lift.kwargs), None
@@ -206,16 +205,6 @@ class Watched(Generic[P, R]):
     def __repr__(self) -> str:
         name = getattr(self._step, "__name__", type(self._step).__name__)
         return f"Watched({name}, every={self._every}, formats={[row.name for row in self._formats]})"
-
-
-def _key(leaves: Sequence[Any], tree: Any) -> Hashable | None:
-    """What the program of a step depends on; None if that cannot be told, so that the step is traced again."""
-    key = tree, *((leaf.shape, leaf.dtype) if is_array(leaf) else (type(leaf), leaf) for leaf in leaves)
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return key
 
 
 def _scaling_in(arguments: Any) -> tuple[jax.Array, jax.Array] | None:
@@ -263,7 +252,7 @@ def _kind_and_name(site: Site) -> tuple[str, str]:
     name = name_at(site)
     if name is not None:
         return "named", name
-    return "backward" if in_backward_pass(site) else "forward", site.path
+    return "backward" if site.is_backward else "forward", site.path
 
 
 def _floating(tree: Any) -> list[tuple[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -40,7 +41,7 @@ EXACT: Final = MOVES | {
 _FLOATING: Final = frozenset(row.dtype for row in FORMATS if row.is_inexact)
 
 
-def is_floating(aval: Any) -> bool:
+def is_floating(aval: object) -> bool:
     """Whether a type has floating values, real or complex."""
     return getattr(aval, "dtype", None) in _FLOATING
 
@@ -68,7 +69,7 @@ def component(dtype: DType) -> DType:
     return as_format(dtype).component.dtype
 
 
-def in_dtype(value: Any, dtype: DType) -> Any:
+def in_dtype(value: jax.Array, dtype: DType) -> Any:
     """A floating value in another floating dtype; complex values keep their kind. Other values stay as they are."""
     if not is_floating(value):
         return value

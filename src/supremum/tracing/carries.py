@@ -14,6 +14,7 @@ from supremum.errors import OperandError, shown
 from supremum.operands import as_operand
 from supremum.promotion import explain
 from supremum.tracing.value_types import SourcePlace, ValueType, places_of_results, types_by_path
+from supremum.typing import PyTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class CarryMismatch:
         return f"{change}{self.place}\n  fix: {self.fix}"
 
 
-def carry_mismatches(body: Callable[..., Any], init: Any, *xs: Any) -> tuple[CarryMismatch, ...]:
+def carry_mismatches(body: Callable[..., Any], init: PyTree, *xs: PyTree) -> tuple[CarryMismatch, ...]:
     """Find the values of a loop's carry whose type changes in one iteration.
 
     Args:
@@ -83,7 +84,7 @@ def carry_mismatches(body: Callable[..., Any], init: Any, *xs: Any) -> tuple[Car
     )
 
 
-def _check_arrays(name: str, tree: Any) -> None:
+def _check_arrays(name: str, tree: PyTree) -> None:
     for leaf in jax.tree.leaves(pytree(name, tree)):
         try:
             _ = isinstance(leaf, jax.ShapeDtypeStruct) or jax.typeof(leaf)

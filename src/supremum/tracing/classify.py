@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
+from jax.core import ShapedArray
 from jax.extend.core import Literal as Number
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
@@ -48,7 +49,7 @@ class CastClassifier:
         self._sources = Sources()
         self._forward: dict[Position, CastClass] = {}
 
-    def classify(self, site: Site, operand: Any, target: DType, times: int | None) -> Cast:
+    def classify(self, site: Site, operand: ShapedArray, target: DType, times: int | None) -> Cast:
         """Find out why there is a cast.
 
         Args:

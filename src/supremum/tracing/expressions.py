@@ -366,7 +366,7 @@ def _named(value: Any) -> DType | None:
     return None if isinstance(value, str) and value not in format_names() else known_dtype(value)
 
 
-def known_dtype(value: Any) -> DType | None:
+def known_dtype(value: object) -> DType | None:
     """The dtype that a value stands for; None if there is none."""
     try:
         return None if value is UNRESOLVED else as_format(value).dtype

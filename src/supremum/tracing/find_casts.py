@@ -150,19 +150,17 @@ def _is_value(leaf: Any) -> bool:
     return is_number or (hasattr(leaf, "shape") and hasattr(leaf, "dtype"))
 
 
-def casts_of(program: ClosedJaxpr | Jaxpr, *, cost: bool = False) -> CastReport:
+def casts_of(program: ClosedJaxpr | Jaxpr) -> CastReport:
     """Find every cast in a traced program.
 
     Args:
         program: the result of `jax.make_jaxpr`.
-        cost: as for `casts`.
 
     >>> import jax, jax.numpy as jnp
     >>> len(casts_of(jax.make_jaxpr(lambda x: x.astype("float16"))(1.0)))
     1
     """
-    flag("cost", cost)
-    return find_widened(program, cost=cost).report
+    return find_widened(program, cost=False).report
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,13 +210,13 @@ def find_widened(program: ClosedJaxpr | Jaxpr, *, cost: bool, call: _TraceableCa
     extra: Counter[int] = Counter()
     widened: dict[int, int] = {}
     combined: dict[int, tuple[int, ...]] = {}
-    for place, site in enumerate(walk(program)):
+    for site in walk(program):
         times = site.trips if site.used else 0
         new = [classifier.classify(site, operand, target, times) for operand, target in _conversions(site.equation)]
         unlinked += new
         first = flow.visit(site, new)
         for number, aval in flow.widened_results(site) if cost and times != 0 else ():
-            widened[place], combined[place] = number, flow.met
+            widened[site.number], combined[site.number] = number, flow.met
             wider = unlinked[number].target.itemsize - unlinked[number].source.itemsize
             extra[number] += math.prod(aval.shape) * wider * (1 if times is None else times)
         if first is not None and times != 0 and _same_category(unlinked[first]):

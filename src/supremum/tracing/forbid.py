@@ -18,7 +18,7 @@ from supremum.argument_checks import chosen, iterable, text
 from supremum.bounded_cache import Bounded
 from supremum.decisions import Decision
 from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownDtypeError, UnknownNameError
-from supremum.jaxprs import BETWEEN, USER, Position, position_of
+from supremum.jaxprs import BETWEEN, USER, Position, call_key, position_of
 from supremum.operands import as_operand
 from supremum.reports import plural
 from supremum.rules import RuleSet, RulesLike, get_rules, rule_names
@@ -198,7 +198,7 @@ class Forbidding(AbstractContextManager["Forbidding"]):
 
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-            key = _key(args, kwargs)
+            key = call_key((args, kwargs))
             if key is None or key not in seen:
                 if forbidden := self._forbidden.among(casts(function)(*args, **kwargs)):
                     raise ForbiddenCastError(forbidden)
@@ -223,21 +223,6 @@ class Forbidding(AbstractContextManager["Forbidding"]):
         message = None if error is None else _promotion_in(error)
         if message is not None:
             raise ForbiddenCastError((), message) from error
-
-
-def _key(args: Any, kwargs: Any) -> Any:
-    """A hashable key of everything that the program depends on; None if an argument is not hashable."""
-    leaves, tree = jax.tree.flatten((args, kwargs))
-    types = (
-        (leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) if hasattr(leaf, "dtype") else leaf
-        for leaf in leaves
-    )
-    key = (tree, *types)
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return key
 
 
 def _message(casts: tuple[Cast, ...]) -> str:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr
 
 from supremum.jax_compat import type_text
+from supremum.jaxprs import has_tracers
 
 _SHOWN = 6
 
@@ -103,7 +103,7 @@ class _Watched:
         self._seen: dict[int, Any] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((args, kwargs))):
+        if not has_tracers((args, kwargs)):
             program = self._function.trace(*args, **kwargs).jaxpr
             # JAX returns the same program for the same types. Keeping it alive keeps its id unique.
             if self._every or id(program) not in self._seen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def size_text(size: Any) -> str:
+def size_text(size: object) -> str:
     """Format a size for reports.
 
     Args:
@@ -28,11 +28,11 @@ def shape_text(shape: tuple[Any, ...]) -> str:
     return f"[{','.join(map(str, shape))}]"
 
 
-def plain(size: Any) -> int | str:
+def plain(size: object) -> int | str:
     """A size as plain data for JSON: a number, or the expression as text."""
     return size if isinstance(size, int) else str(size)
 
 
-def largest_first(size: Any) -> tuple[bool, int]:
+def largest_first(size: object) -> tuple[bool, int]:
     """A sort key for sizes. Expressions cannot be compared: they come before all numbers, in their order."""
     return (True, -size) if isinstance(size, int) else (False, 0)

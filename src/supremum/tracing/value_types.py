@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 from jax.extend.core import ClosedJaxpr, Var
@@ -13,6 +12,7 @@ from supremum.formats import DType
 from supremum.jaxprs import walk
 from supremum.tracing.expressions import Sources
 from supremum.tracing.origins import Origins
+from supremum.typing import ArrayLike, PyTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ValueType:
     weak: bool
 
     @classmethod
-    def of(cls, value: Any) -> ValueType:
+    def of(cls, value: ArrayLike) -> ValueType:
         """The type of an array, a number or a `jax.ShapeDtypeStruct`."""
         aval = jax.typeof(value) if not isinstance(value, jax.ShapeDtypeStruct) else value
         return cls(aval.dtype, aval.shape, bool(getattr(aval, "weak_type", False)))
@@ -63,7 +63,7 @@ class SourcePlace:
         return f"\n  made at {self.where}: {self.expression}" if self.where else ""
 
 
-def types_by_path(tree: Any) -> dict[str, ValueType]:
+def types_by_path(tree: PyTree) -> dict[str, ValueType]:
     """The types of the leaves of a tree, by their paths as Python would write them.
 
     >>> {

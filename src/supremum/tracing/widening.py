@@ -143,7 +143,7 @@ class WideningFlow:
             if getattr(aval_of(out), "dtype", None) == self._casts[number].target:
                 yield number, aval_of(out)
 
-    def is_widened(self, atom: Any) -> bool:
+    def is_widened(self, atom: Var | Literal) -> bool:
         """Whether a value that is in use now was widened by a cast."""
         return isinstance(atom, Var) and self._width(atom).cast is not None
 
