@@ -257,12 +257,8 @@ def _integers(kind: Kind, *widths: int) -> list[Format]:
     return [Format(f"{'int' if is_signed else 'uint'}{bits}", kind, bits, signed=is_signed) for bits in widths]
 
 
-def _ieee(name: str, bits: int, exponent: int, mantissa: int) -> Format:
-    return Format(name, Kind.FLOAT, bits, exponent, mantissa, Nan.IEEE, inf=True)
-
-
-def _complex(name: str, bits: int, exponent: int, mantissa: int) -> Format:
-    return Format(name, Kind.COMPLEX, bits, exponent, mantissa, Nan.IEEE, inf=True)
+def _ieee(name: str, bits: int, exponent: int, mantissa: int, kind: Kind = Kind.FLOAT) -> Format:
+    return Format(name, kind, bits, exponent, mantissa, Nan.IEEE, inf=True)
 
 
 def _finite(name: str, bits: int, exponent: int, mantissa: int, nan: Nan, bias: int | None = None) -> Format:
@@ -288,10 +284,10 @@ _ROWS = (
     _ieee("float16", 16, 5, 10),
     _ieee("float32", 32, 8, 23),
     _ieee("float64", 64, 11, 52),
-    _complex("bcomplex32", 32, 8, 7),
-    _complex("complex32", 32, 5, 10),
-    _complex("complex64", 64, 8, 23),
-    _complex("complex128", 128, 11, 52),
+    _ieee("bcomplex32", 32, 8, 7, Kind.COMPLEX),
+    _ieee("complex32", 32, 5, 10, Kind.COMPLEX),
+    _ieee("complex64", 64, 8, 23, Kind.COMPLEX),
+    _ieee("complex128", 128, 11, 52, Kind.COMPLEX),
 )
 _COLUMN_ROWS = (*_integers(Kind.UNSIGNED, 128), *_integers(Kind.SIGNED, 128))
 # Older versions of ml_dtypes do not have every format.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from supremum.argument_checks import flag
 from supremum.errors import UnknownNameError
@@ -90,7 +90,7 @@ def name_of_jax(*, strict: bool = False) -> str:
     return names[0] if is_x64() else names[2] if is_explicit_x64() else names[1]
 
 
-class Question:
+class Question(NamedTuple):
     """A question about JAX's flags that distinguishes rule sets.
 
     Args:
@@ -98,9 +98,8 @@ class Question:
         told: returns the answer under the flags that select the rule set of a name.
     """
 
-    def __init__(self, ask: Callable[[], Hashable], told: Callable[[str], Hashable]) -> None:
-        self.ask = ask
-        self.told = told
+    ask: Callable[[], Hashable]
+    told: Callable[[str], Hashable]
 
 
 def question(answers: Mapping[str, Hashable]) -> Question | None:

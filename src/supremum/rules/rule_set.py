@@ -79,10 +79,8 @@ class RuleSet(ABC):
 
     reads_numbers: ClassVar[tuple[type, ...]] = ()
     """The types of the Python numbers whose values verdicts depend on."""
-
     reads_dimensions: ClassVar[bool] = False
     """Whether verdicts depend on which arrays are 0-d."""
-
     reads_values: ClassVar[bool] = False
     """Whether the result depends on the values of 0-d arrays, as in NumPy 1."""
 
@@ -407,8 +405,8 @@ class RuleSet(ABC):
             return Verdict.refuse(*met.reason, f"{name} does not convert {dtype} to a float")
         target = as_format(computed, columns=True).dtype
         if target != dtype:
-            reason = (*met.reason, f"{name} converts {dtype} to {target}")
-            met = Verdict.accept(target, len(met.compute), *reason, weak=common.weak)
+            why = f"{name} converts {dtype} to {target}"
+            met = Verdict.accept(target, len(met.compute), *met.reason, why, weak=common.weak)
         if other := self.gives.get(name, {}).get(str(target)):
             return met.resulting_in(as_format(other).dtype, f"{name} of {target} is {other}")
         return with_result_of(operation, met)
