@@ -131,7 +131,9 @@ def test_in_place_operators_keep_the_dtype_or_raise(rules, library):
     wrong, kept, refused = [], 0, 0
     names = IN_PLACE if library == "numpy" else ("add", "multiply", "divide", "bitwise_and")
     with use_rules(rules), np.errstate(all="ignore"):
-        for name, (a, b) in itertools.product(names, itertools.product(CLASSIC, repeat=2)):
+        for name, (at, (a, b)) in itertools.product(names, enumerate(itertools.product(CLASSIC, repeat=2))):
+            if name not in IN_FULL and at % 3:
+                continue
             plain, array, other = make(a), wrap(make(a)), make(b)
             if calls.called(SYMBOLS[name], (array, other)) == calls.LACKING:
                 continue
