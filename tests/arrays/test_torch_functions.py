@@ -165,6 +165,7 @@ def test_lerp_decides_the_common_dtype_of_all_operands():
         assert torch.lerp(a, b, 0.25).dtype == "float16"
     with use_rules("numpy"):
         assert torch.lerp(a, b.astype("int16"), 0.25).dtype == "float32"
+        assert torch.where(torch.ones(2, dtype=torch.bool), a, torch.ones(2, dtype=torch.int32)).dtype == "float64"
     with use_rules("tf-rfc-none"), pytest.raises(PromotionError):
         torch.lerp(a, b, 0.25)
 
@@ -183,9 +184,13 @@ def test_out_is_a_store_that_the_rules_decide():
             lambda out: torch.lerp(a, b, 1, out=out), lambda out: out.add_(a, alpha=2), lambda out: out.clamp_(a),
         ):  # fmt: skip
             kept = torch.zeros(2, dtype=torch.int8)
-            with pytest.raises(InPlaceError):
+            with pytest.raises(InPlaceError, match="into=int8"):
                 call(kept)
             assert kept.tolist() == [0, 0]
+        assert out.add_(b) is out
+        assert (out.dtype, out.tolist()) == (torch.float16, [10.0, 10.0])
+        with pytest.raises(ArgumentError, match="shape"):
+            out.add_(Array(torch.ones((3, 2))))
 
 
 REFUSED = _words("""
@@ -217,6 +222,8 @@ def test_refused_options_name_a_call_that_works():
     x = Array(_made(torch.float32))
     with pytest.raises(OperandError, match=r"torch.mean with dtype .*torch.mean\(x.unwrap\(\), dtype=\.\.\.\)"):
         torch.mean(x, dtype=torch.float64)
+    with pytest.raises(TypeError, match="does not support an Array"):
+        torch.equal(x, x)
     for call, fixes in (
         (lambda: torch.max(x, 0), ("torch.amax(input, dim)", "torch.argmax(input, dim)")),
         (lambda: torch.min(x, dim=0), ("torch.amin(input, dim)", "torch.argmin(input, dim)")),
