@@ -99,6 +99,7 @@ MISTAKES = OF_COMPUTATIONS | {
     """,
     ("inputs", TypeError): """
     nn.initialize(nn.Dense(2, dtype="float64"), ones(1, 2)) | the layer computes in float64, which JAX cannot hold
+    nn.initialize(nn.Dense(2), np.array(["a"])) | the inputs of a layer must be arrays of numbers, got an array of dtype
     """,
     ("sequential", ArgumentError): """
     nn.SequentialNetwork([nn.Dense(2), nn.Input((3,))]) | must be the first item

@@ -161,11 +161,10 @@ class GateInitializer:
         gates: the number of gates along the last axis.
     """
 
-    initializer: Initializer | str
+    initializer: Initializer
     gates: int
 
     def __call__(self, key: jax.Array, shape: tuple[int, ...], dtype: DType) -> jax.Array:
         """The initial values of a kernel."""
         part, keys = (*shape[:-1], shape[-1] // self.gates), jax.random.split(key, self.gates)
-        initializer = as_initializer(self.initializer)
-        return jnp.concatenate([initializer(each, part, dtype) for each in keys], axis=-1)
+        return jnp.concatenate([self.initializer(each, part, dtype) for each in keys], axis=-1)

@@ -7,7 +7,7 @@ inputs".
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.argument_checks import iterable
 from supremum.errors import ArgumentError, OperandError, UnknownDtypeError, listed, shown
 from supremum.formats import DType, argument_dtype, as_format
 from supremum.mixed_precision import is_floating, native
@@ -145,18 +144,6 @@ def check_inputs(
 
 def _dtype_of(value: Any) -> Any:
     return value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
-
-
-def as_input_shape(shape: Sequence[int | None] | None) -> tuple[int | None, ...] | None:
-    """Convert the argument `input_shape=` of a layer to a tuple; None stays None.
-
-    Raises:
-        OperandError: for anything that is not a list of lengths; a `TypeError`.
-
-    >>> as_input_shape([28, 28, 1])
-    (28, 28, 1)
-    """
-    return None if shape is None else tuple(iterable("input_shape", shape, "lengths"))
 
 
 def keeps_dtype(tree: object) -> bool:

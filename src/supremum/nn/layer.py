@@ -28,7 +28,7 @@ from supremum.nn.dtype_checks import warn_if_not_cast, warn_of_narrowing, warn_o
 from supremum.nn.functional import check_held
 from supremum.nn.functional.shape_checks import Ints
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer, as_initializer
-from supremum.nn.inputs import InputSpecs, as_input_shape, cast_inputs, check_inputs, floating_dtypes
+from supremum.nn.inputs import InputSpecs, cast_inputs, check_inputs, floating_dtypes
 from supremum.nn.layer_types import Computes, R_co, S, SymbolicInput
 from supremum.nn.lazy_build import build_layer, first_key, has_weights, make_weights, restore_on_error
 from supremum.nn.logits_registry import copy_origin
@@ -124,7 +124,9 @@ class Layer(Module["Layer"], Configurable, ABC):
         self.trainable = trainable
         self.activity_regularizer: RegularizerFunction | None = as_regularizer(activity_regularizer)
         self.name: str = snake_case(type(self).__name__) if name is None else name
-        self._input_shape: tuple[int | None, ...] | None = as_input_shape(input_shape)
+        self._input_shape: tuple[int | None, ...] | None = (
+            None if input_shape is None else tuple(iterable("input_shape", input_shape, "lengths"))
+        )
         self.built: bool = False
         self._before_build: Attributes | None = None
         self._past_warnings: set[str] = set()
