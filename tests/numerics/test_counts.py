@@ -41,8 +41,7 @@ def check_counts(function, arguments, histogram):
     return found
 
 
-# The shortest programs are fast.
-@pytest.mark.parametrize("seed", mostly_slow(range(50), 16, 48))
+@pytest.mark.parametrize("seed", mostly_slow(range(50), 16))  # the shortest program is fast
 def test_counts_of_random_programs_are_those_of_numpy(seed):
     made = program(seed)
     assert len(check_counts(made.function, made.arguments, histogram=seed % 2 == 0)) > 0
