@@ -224,7 +224,7 @@ def test_gradients_summed_by_jax_raise_with_a_working_fix(axes, sizes, w, spec, 
             return all_reduce_gradients(jax.grad(lambda params: (params["w"] * x).sum())(params), axes)
 
         mapped = jax.shard_map(local, mesh=mesh(sizes, axes), in_specs=(spec, P("data")), out_specs=P())
-        return mapped({"w": jnp.asarray(w)}, jnp.arange(8.0))["w"]
+        return jax.jit(mapped)({"w": jnp.asarray(w)}, jnp.arange(8.0))["w"]
 
     with pytest.raises(ArgumentError, match=f"at w is the same on all replicas along {along}; JAX has alr") as error:
         run()

@@ -13,7 +13,7 @@ from supremum.formats import as_format
 from supremum.mixed_precision import autocast
 
 COMPUTE = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16"}
-MODES = {"eager": lambda function: function, "jitted": jax.jit}
+MODES = {"jitted": jax.jit, "eager": lambda function: function}
 VALUES = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1.5, -2], np.float32)
 
 
