@@ -52,7 +52,10 @@ STEPS = {
     "an overflow": (lambda w: w * w, jnp.float16(200), np.float16(40000), np.inf, False, 2.0**14),
     "a gradient that flushes to zero without scaling": (flushing, jnp.float32(1), 1e-9, 1e-9, True, 2.0**15),
     "a constant": (lambda w: 3.0, jnp.float32(2), 3, 0, True, 2.0**15),
-    "a constant of NumPy": (lambda w: np.float64(3), jnp.float32(2), 3, 0, True, 2.0**15),
+    **{
+        f"NumPy's constant in {form.__name__}": (lambda w, form=form: form(3), jnp.float32(2), 3, 0, True, 2.0**15)
+        for form in (np.float16, np.float32, np.float64)
+    },
 }
 
 

@@ -77,6 +77,27 @@ def test_scaled_training_equals_float32_training_without_skipped_steps_bit_by_bi
     assert bad or float(state.scaling.loss_scale) == 2.0**19
 
 
+@pytest.mark.slow
+def test_clipping_outside_clips_gradients_that_are_still_scaled():
+    right = train(loss_scaled(optax.chain(optax.clip_by_global_norm(0.1), optax.sgd(1.0)), RISING))[0]
+    wrong = train(optax.chain(optax.clip_by_global_norm(0.1), loss_scaled(optax.sgd(1.0), RISING)))[0]
+    moved = [optax.tree.norm(jax.tree.map(jnp.subtract, after, params_of())) for after in (right, wrong)]
+    assert float(moved[0]) > 0.1
+    assert float(moved[1]) < 1e-4  # every step was clipped to 0.1 and then divided by 2**15
+
+
+@pytest.mark.slow
+def test_accumulating_outside_never_recovers_from_an_overflow():
+    bads = np.ones(len(INPUTS))
+    bads[1] = np.inf
+    right = train(loss_scaled(optax.MultiSteps(optax.sgd(0.1), 4), RISING), bads=bads)[1]
+    assert (int(right.inner.gradient_step), int(right.inner.mini_step)) == (2, 3)  # eleven good micro-steps of twelve
+    outside = optax.MultiSteps(loss_scaled(optax.sgd(0.1), RISING), 4).gradient_transformation()
+    state = train(outside, bads=bads)[1]
+    assert (int(state.gradient_step), int(find_loss_scale_state(state).num_skipped_steps)) == (3, 3)
+    assert not bool(all_finite(state.acc_grads))
+
+
 @pytest.mark.one_in(2)
 @either_mode
 def test_a_skipped_step_returns_zeros_and_keeps_the_inner_state(jitted):
@@ -205,3 +226,24 @@ def test_loss_scaled_works_with_flax_train_state():
         plain = plain.apply_gradients(grads=jax.grad(loss)(plain.params, x))
     assert_equal(scaled.params, plain.params)
     assert float(scale_loss(jnp.float32(1), scaled)) == 2.0**16
+
+
+@pytest.mark.slow
+def test_loss_scaled_works_with_flax_nnx_optimizer():
+    nnx = import_or_skip("flax.nnx")
+    model = nnx.Linear(4, 3, rngs=nnx.Rngs(0))
+    optimizer = nnx.Optimizer(model, loss_scaled(optax.adam(1e-2), RISING), wrt=nnx.Param)
+
+    @nnx.jit
+    def step(model, optimizer, x):
+        def scaled_loss(model):
+            return scale_loss(jnp.square(model(x) - 1).mean(), optimizer.opt_state)
+
+        optimizer.update(model, nnx.grad(scaled_loss)(model))
+
+    before = model.kernel[...]
+    for factor, skipped in ((1.0, 0), (jnp.inf, 1)):
+        step(model, optimizer, jnp.ones((2, 4)) * factor)
+        assert int(find_loss_scale_state(optimizer.opt_state).num_skipped_steps) == skipped
+        assert bool(all_finite(model.kernel[...]))
+    np.testing.assert_allclose(np.abs(model.kernel[...] - before), 1e-2, rtol=1e-3)

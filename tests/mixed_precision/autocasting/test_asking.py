@@ -23,6 +23,7 @@ from supremum.mixed_precision import (
     register_operation,
 )
 from supremum.mixed_precision.autocasting.equation_rules import AutocastRule, Context
+from supremum.mixed_precision.autocasting.operations import Row
 from supremum.mixed_precision.autocasting.settings import as_settings
 from supremum.tracing import register_adapter
 
@@ -122,6 +123,19 @@ def test_ops_widest_overrides_the_exceptions_of_a_row(name):
 
     assert ran(None) == [usual]
     assert ran({name: "widest"}) == ran({"<lambda>": "widest"}) == [widest]
+
+
+def test_autocast_rule_uses_the_rows_it_is_given():
+    def ran(*rows):
+        rewriter = Rewriter(AutocastRule(as_settings("mixed_bfloat16", None, True), rows))
+        closed = jax.make_jaxpr(lambda x: x @ W)(X)
+        values = [rewriter.rule.value(var.aval) for var in closed.jaxpr.invars]
+        (entry,) = rewriter.rewrite(closed, values, Context()).record
+        return entry.action.note[:2]
+
+    assert ran(Row("dot_general", "compute", "so it is")) == (jnp.bfloat16, "so it is")
+    assert ran(Row("dot_general", "float32", "or so")) == (jnp.float32, "or so")
+    assert ran() == (jnp.float32, "autocast has no row for it")
 
 
 def test_register_operation_replaces_a_row():

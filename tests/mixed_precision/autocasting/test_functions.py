@@ -60,3 +60,11 @@ def test_user_functions_named_like_a_row_are_cast():
         return x @ x
 
     assert autocast(expm, "mixed_bfloat16").report(SPD).summary() == "bfloat16  1 x dot_general"
+
+
+@pytest.mark.slow
+def test_gradients_equal_those_without_autocast():
+    m = SPD / 16
+    exact = jax.grad(lambda x: jax.scipy.linalg.expm(x).sum())(m)
+    cast = jax.grad(lambda x: autocast(lambda x: jax.scipy.linalg.expm(x).sum(), "mixed_bfloat16")(x))(m)
+    np.testing.assert_array_equal(cast, exact)

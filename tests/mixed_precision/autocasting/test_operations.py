@@ -457,6 +457,15 @@ def test_similar_primitives_have_the_same_rule():
     assert rules == {name: {ROWS[name].rule} for name in SAME_RULE}
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_operations_with_a_float8_operand_are_not_cast(dtype):
+    def function(x, small):
+        return lax.dot(product(x), small, preferred_element_type=jnp.float32)
+
+    (*_, last), _ = sites_of("dot_general", autocast(function, "mixed_float16"), MATRIX, MATRIX.astype(dtype))
+    assert dtypes_of((*last.invars, *last.outvars)) == ["float32", dtype, "float32"]
+
+
 # Numbers
 
 FINFO = {name: jnp.finfo(name) for name in ("float16", "bfloat16", "float32")}

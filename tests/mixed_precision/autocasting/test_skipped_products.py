@@ -208,6 +208,16 @@ def test_a_changed_function_warns_again():
     cast(X)
 
 
+def test_the_warning_can_be_filtered():
+    with pytest.warns(UncastProductsWarning):
+        autocast(lambda x: layer(x) + 0)(X)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.simplefilter("ignore", UncastProductsWarning)
+        autocast(lambda x: layer(x) + 0)(X)
+    assert caught == []
+
+
 def test_reports_list_uncast_products_as_data_and_text():
     with pytest.warns(UncastProductsWarning):
         report = autocast(lambda x: outer(x) @ (layer(x).T @ x) * 2).report(X)

@@ -18,6 +18,13 @@ def bits(seed=0, path="layers/0/kernel", step=7, shape=(COUNT,)):
     return np.asarray(jax.jit(lambda step: random_bits(step_key(seed, path, step), shape))(jnp.int32(step)))
 
 
+KEY = step_key(0, "layers/0/kernel", jnp.int32(7))
+
+
+def bits_of_key(key):
+    return np.asarray(random_bits(key, (COUNT,)))
+
+
 NEIGHBORS = {
     "index": lambda: np.roll(HERE, -1),
     "distant index": lambda: np.roll(HERE, -256),
@@ -26,6 +33,8 @@ NEIGHBORS = {
     "path": lambda: bits(path="layers/1/kernel"),
     "other path": lambda: bits(path="layers/0/bias"),
     "seed": lambda: bits(seed=1),
+    "second word of the key": lambda: bits_of_key(KEY._replace(second=KEY.second + 1)),
+    "other second word": lambda: bits_of_key(KEY._replace(second=~KEY.second)),
 }
 
 
@@ -58,6 +67,15 @@ def test_one_element_over_many_steps_is_uniform():
     drawn = np.asarray(jax.vmap(lambda step: random_bits(step_key(0, "b", step), (1,)))(jnp.arange(2**15))).ravel()
     for shift in (0, 16, 24):
         assert abs(z_of_chi_squared(np.bincount((drawn >> shift) & 255, minlength=256))) < 4
+
+
+def test_seeds_whose_first_words_collide_in_different_steps_differ_in_the_second():
+    """A key of 32 bits would repeat the whole stream."""
+    seeds = jnp.arange(COUNT, dtype=jnp.uint32)
+    keys = [jax.vmap(lambda seed, step=step: step_key(seed, "b", jnp.int32(step))[:2])(seeds) for step in (7, 8)]
+    _, *places = np.intersect1d(keys[0][0], keys[1][0], return_indices=True)
+    assert len(places[0]) > 1
+    assert np.all(keys[0][1][places[0]] != keys[1][1][places[1]])
 
 
 def worst_of_strides(drawn):

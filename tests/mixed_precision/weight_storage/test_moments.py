@@ -62,6 +62,18 @@ def test_each_number_becomes_the_nearest_of_the_map(signed):
     np.testing.assert_array_equal(np.asarray(again)[-256:], dynamic_map(signed))
 
 
+@pytest.mark.parametrize("signed", [True, False])
+def test_a_share_halfway_between_two_decades_becomes_the_upper_number(signed):
+    """Also halfway between 0 and the first number, and between the last decade and 1."""
+    numbers = dynamic_map(signed)
+    numbers = numbers[numbers >= 0]
+    lower = np.cumsum([0, *(2 ** (place + (not signed)) for place in range(7))])
+    halfway = (numbers[lower] + numbers[lower + 1]) / 2
+    shares = np.concatenate([halfway, np.nextafter(halfway, np.float32(0)), [1]])  # the 1 makes the scale 1
+    _, found = stored_and_read(np.float32(shares), "dynamic8", signed)
+    np.testing.assert_array_equal(found, numbers[[*(lower + 1), *lower, -1]])
+
+
 ERRORS = {"bfloat16": 2.0**-8, "float16": 2.0**-11, "float8_e4m3fn": 2.0**-4, "float8_e5m2": 2.0**-3, "float32": 0}
 
 

@@ -394,3 +394,31 @@ def test_the_state_is_a_pytree_that_orbax_restores(tmp_path):
     assert_equal(restored, {"params": params, "state": state})
     step = jax.jit(optimizer.step)
     assert_equal(step(GRADIENTS[4], restored["state"], restored["params"]), step(GRADIENTS[4], state, params))
+
+
+@pytest.mark.slow
+def test_modules_of_equinox_and_states_of_nnx_are_parameters():
+    import equinox
+    from flax import nnx
+
+    x = jnp.ones((8, 4), "bfloat16")
+    module = equinox.nn.MLP(4, 2, 64, 2, key=jax.random.key(0), dtype=jnp.bfloat16)
+    graph, variables = nnx.split(nnx.Linear(4, 2, param_dtype=jnp.bfloat16, rngs=nnx.Rngs(0)), nnx.Param)
+
+    def mean(outputs):
+        return jnp.mean(outputs.astype(jnp.float32) ** 2)
+
+    for params, loss in (
+        (module, lambda params: mean(jax.vmap(params)(x))),
+        (variables, lambda params: mean(nnx.merge(graph, params)(x))),
+    ):
+        optimizer = narrow_weights(optax.adam(1e-3), "kahan", {"mu": "bfloat16", "nu": "dynamic8"})
+        state = equinox.filter_jit(optimizer.init)(params)
+        made, after = equinox.filter_jit(
+            lambda params, state, loss=loss, optimizer=optimizer: optimizer.step(
+                equinox.filter_grad(loss)(params), state, params
+            )
+        )(params, state)
+        assert type(made) is type(params)
+        assert float(loss(made)) < float(loss(params))
+        assert {row.name for row in weight_memory(made, after).rows} >= {"weights", "mu", "nu", "compensation"}
