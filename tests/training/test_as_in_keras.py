@@ -252,6 +252,16 @@ def test_predict_draws_new_masks_for_dropout_called_with_training_true():
     one, other = (model.predict(X, batch_size=4, verbose=0) for _ in range(2))
     assert np.any(one != other)
     assert len({tuple(np.flatnonzero(one[start : start + 4] == 0)) for start in (0, 4, 8, 12)}) > 1
+    model.compile("sgd", loss="mse")
+    assert model.evaluate(X, X, verbose=0) > 0
+
+
+def test_predict_without_training_true_drops_nothing():
+    model = Sequential([Dense(4), Dropout(0.5)])
+    model.compile("sgd", loss="mse")
+    found = model.predict(X, verbose=0)
+    np.testing.assert_array_equal(found, model.predict(X, verbose=0))
+    assert np.all(found != 0)
 
 
 @pytest.mark.slow

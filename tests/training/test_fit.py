@@ -282,14 +282,18 @@ class TestModels:
         np.testing.assert_array_equal(model.predict_on_batch(x), fitted.predict(x, verbose=0))
 
     @pytest.mark.slow
-    def test_fit_accepts_generators_and_a_validation_split(self):
+    def test_fit_accepts_lists_of_batches_generators_and_a_validation_split(self):
         x, y = blobs(64)
         parts = [(x[start : start + 16], y[start : start + 16]) for start in range(0, 64, 16)]
-        by_arrays, by_generator = (compiled(optimizer=SGD(0.1)) for _ in range(2))
+        by_arrays, by_list, by_generator = (compiled(optimizer=SGD(0.1)) for _ in range(3))
         by_arrays.fit(x, y, batch_size=16, epochs=2, shuffle=False, verbose=0)
+        by_list.fit(parts, epochs=2, verbose=0, validation_data=parts)
         by_generator.fit((part for _ in range(2) for part in parts), epochs=2, steps_per_epoch=4, verbose=0)
         for path, value in values(by_arrays).items():
-            np.testing.assert_allclose(values(by_generator)[path], value, rtol=1e-5, atol=1e-6)
+            for model in (by_list, by_generator):
+                np.testing.assert_allclose(values(model)[path], value, rtol=1e-5, atol=1e-6)
+        evaluated = by_list.evaluate(x, y, verbose=0)[0]
+        assert by_list.history.history["val_loss"][1] == pytest.approx(evaluated)
         with pytest.raises(ArgumentError, match=r"the data has no batches left in epoch 1.*steps_per_epoch"):
             compiled().fit((part for part in parts), epochs=2, verbose=0)
         split = compiled()
