@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from inspect import Parameter, Signature
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 
 class KeywordSignature:
@@ -24,7 +24,7 @@ class KeywordSignature:
     >>> class Scale(Base):
     ...     def __init__(self, factor: float = 1.0, **options): ...
     >>> inspect.signature(Scale)
-    <Signature (factor: float = 1.0, *, name: str | None = None)>
+    <Signature (factor: 'float' = 1.0, *, name: 'str | None' = None)>
     """
 
     def __init__(self, passed_to: str | None = None) -> None:
@@ -66,10 +66,12 @@ def _merge(constructors: list[Any]) -> dict[str, Parameter]:
 
 
 def _parameters(constructor: Any) -> dict[str, Parameter]:
-    """The parameters of a constructor without `self`, with evaluated annotations where they can be evaluated."""
-    try:
-        hints = get_type_hints(constructor)
-    except NameError:  # a name that only type checkers import
-        hints = {}
+    """The parameters of a constructor without `self`; only the annotation of `**options` is evaluated."""
     _, *parameters = inspect.signature(constructor).parameters.items()
-    return {name: each.replace(annotation=hints.get(name, each.annotation)) for name, each in parameters}
+    return {name: _evaluate(each, constructor) for name, each in parameters}
+
+
+def _evaluate(parameter: Parameter, constructor: Any) -> Parameter:
+    if parameter.kind is not Parameter.VAR_KEYWORD or not isinstance(parameter.annotation, str):
+        return parameter
+    return parameter.replace(annotation=eval(parameter.annotation, constructor.__globals__))

@@ -90,7 +90,7 @@ class Scope(Block):
         self.memory: Memory = memory_of(rules) if self.watcher is None else Memory(self)
         super().__init__(owner, outer, self.memory.key)
 
-    def within(self, outer: Scope | None) -> Scope:
+    def within(self, outer: Any) -> Scope:
         """The block nested in another block."""
         return Scope(self.rules, outer, self._own_watcher, self.owner)
 

@@ -150,17 +150,19 @@ def _is_value(leaf: Any) -> bool:
     return is_number or (hasattr(leaf, "shape") and hasattr(leaf, "dtype"))
 
 
-def casts_of(program: ClosedJaxpr | Jaxpr) -> CastReport:
+def casts_of(program: ClosedJaxpr | Jaxpr, *, cost: bool = False) -> CastReport:
     """Find every cast in a traced program.
 
     Args:
         program: the result of `jax.make_jaxpr`.
+        cost: as for `casts`.
 
     >>> import jax, jax.numpy as jnp
     >>> len(casts_of(jax.make_jaxpr(lambda x: x.astype("float16"))(1.0)))
     1
     """
-    return find_widened(program, cost=False).report
+    flag("cost", cost)
+    return find_widened(program, cost=cost).report
 
 
 @dataclass(frozen=True, slots=True)
