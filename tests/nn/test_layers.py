@@ -8,7 +8,7 @@ from nn.arrays import built, call
 from supremum import nn
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
-from supremum.mixed_precision import Policy
+from supremum.mixed_precision import Policy, PolicyWarning
 from supremum.nn import functional
 
 POLICIES = ["float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16", "infer"]
@@ -180,14 +180,46 @@ def test_sequential_does_not_cast():
 
 
 class DtypeRecorder(nn.Layer):
-    """A layer that records the dtype that `call` sees."""
+    """A layer that records the dtypes that `call` sees."""
 
     def build(self, input_shape):
         self.w = self.add_weight("w", (2,), jax.nn.initializers.ones)
+        self.plain = self.add_weight("plain", (2,), jax.nn.initializers.ones, autocast=False)
+        self.count = self.add_weight("count", (), lambda key, shape, dtype: jnp.zeros(shape, dtype), dtype="int32")
 
-    def call(self, x):
-        self.seen = x.dtype
+    def call(self, x, extra=None, *, training=False):
+        self.seen = {"x": x.dtype, "w": self.w.value.dtype, "w.dtype": self.w.dtype, "plain": self.plain.value.dtype}
+        self.seen |= {"count": self.count.value.dtype, "extra": jax.tree.map(lambda leaf: leaf.dtype, extra)}
+        if training:
+            self.w.assign(self.w.read_stored() + jnp.float32(1e-4))
         return x
+
+
+def test_assigning_inside_call_never_casts():
+    """Keras 3 casts the assigned value too, and loses 1e-4 that is added to a float32 weight of a float16 layer."""
+    layer = DtypeRecorder(dtype="mixed_float16")
+    nn.initialize(layer, data((2,)))
+    layer(data((2,)), training=True)
+    np.testing.assert_array_equal(np.asarray(layer.w.value), np.float32(1) + np.float32(1e-4))
+
+
+def test_inputs_and_autocast_variables_are_cast_only_inside_call():
+    layer = DtypeRecorder(dtype="mixed_float16")
+    extra = {"f": np.ones(1, np.float64), "i": np.arange(2, dtype=np.int8), "c": jnp.ones(1, jnp.complex64)}
+    nn.initialize(layer, data((2,)))
+    with pytest.warns(PolicyWarning, match="narrows its float64 inputs to float16: use dtype='infer'"):
+        layer(data((2,)), extra=extra)
+    layer(data((2,)), extra=extra)  # no second warning
+    f16, f32 = np.dtype("float16"), np.dtype("float32")
+    assert layer.seen == {
+        "x": f16, "w": f16, "w.dtype": f16, "plain": f32, "count": np.dtype("int32"),
+        "extra": {"f": f16, "i": np.dtype("int8"), "c": np.dtype("complex64")},
+    }  # fmt: skip
+    assert extra["f"].dtype == np.float64
+    assert (layer.w.dtype, layer.w.value.dtype, layer.w.true_dtype) == (f32, f32, f32)
+    assert isinstance(layer.w, nn.AutoCastVariable)
+    assert not isinstance(layer.plain, nn.AutoCastVariable)
+    assert not isinstance(layer.count, nn.AutoCastVariable)
 
 
 def test_outputs_have_the_output_dtype_of_the_policy():
@@ -195,7 +227,7 @@ def test_outputs_have_the_output_dtype_of_the_policy():
     layer = built(DtypeRecorder(dtype="variable=float32,compute=bfloat16,output=float16"), x)
     for jitted in (False, True):
         assert call(layer, x, jitted)[0].dtype == "float16"
-    assert (layer.seen, layer.compute_dtype) == ("bfloat16", "bfloat16")
+    assert (layer.seen["x"], layer.compute_dtype) == ("bfloat16", "bfloat16")
     chain = built(
         nn.SequentialNetwork([DtypeRecorder(dtype="variable=float32,compute=bfloat16,output=float16"), nn.ReLU()]), x
     )

@@ -276,3 +276,17 @@ def test_without_a_step_there_is_no_average_to_assign():
     optimizer.build(w)
     optimizer.finalize_variable_values()
     np.testing.assert_array_equal(w.value, [1.0, 1.0])
+
+
+@pytest.mark.slow
+def test_amsgrad_keeps_the_largest_mean_of_squares():
+    torch = import_or_skip("torch")
+    gradients = RANDOM.normal(size=(8, 3)) * np.linspace(2, 0.1, 8)[:, None]
+    w = nn.Variable(jnp.ones(3), "w")
+    theirs = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    optimizer, other = optimizers.Adam(0.1, amsgrad=True), torch.optim.Adam([theirs], 0.1, eps=1e-7, amsgrad=True)
+    for gradient in gradients:
+        optimizer.apply_gradients([(jnp.asarray(gradient, jnp.float32), w)])
+        theirs.grad = torch.from_numpy(gradient.copy())
+        other.step()
+    np.testing.assert_allclose(w.value, theirs.detach().numpy(), rtol=1e-5)

@@ -153,6 +153,15 @@ def test_a_callback_gets_the_dtypes_it_declares():
     assert seen == [jnp.float32]
 
 
+def test_references_keep_their_dtype():
+    def program(x):
+        ref = jax.new_ref(x @ W)
+        ref[...] = ref[...] @ W
+        return ref[...].sum()
+
+    np.testing.assert_allclose(jax.jit(autocast(program))(X), program(X), atol=0.05)
+
+
 def test_a_mesh_with_explicit_axes_keeps_its_shardings():
     mesh = jax.make_mesh((1,), ("d",), axis_types=(jax.sharding.AxisType.Explicit,))
     with jax.set_mesh(mesh):
