@@ -15,7 +15,7 @@ import numpy as np
 import supremum
 from generate.pictures import themed
 from supremum import tracing
-from supremum.render.svg import Block, beside, number, picture, stacked
+from supremum.render.svg import Drawing, beside, number, picture, stacked
 
 RULES = ("numpy", "jax-x32", "tf-rfc-safe")
 """The rule sets that the picture asks."""
@@ -85,32 +85,32 @@ def _casts() -> Iterator[tuple[str, str]]:
             yield "", ""
 
 
-def _code(lines: Iterable[tuple[str, str]]) -> Block:
+def _code(lines: Iterable[tuple[str, str]]) -> Drawing:
     texts = [
         f'<text class="mono code {style}" y="{number(_LINE * place + 12)}" xml:space="preserve">{escape(line)}</text>'
         for place, (line, style) in enumerate(lines)
     ]
-    return Block(_CARD - 2 * _PADDING, _LINE * len(texts), "\n".join(texts))
+    return Drawing(_CARD - 2 * _PADDING, _LINE * len(texts), "\n".join(texts))
 
 
-def _card(title: str, source: str, content: Block) -> Block:
+def _card(title: str, source: str, content: Drawing) -> Drawing:
     heading = (
         f'<text class="bold" y="14">{escape(title)}</text>\n'
         f'<text class="mono end" x="{number(content.width)}" y="14">{escape(source)}</text>'
     )
-    return stacked([Block(content.width, 20, heading), content], 10, margin=_PADDING)
+    return stacked([Drawing(content.width, 20, heading), content], 10, margin=_PADDING)
 
 
-def _framed(card: Block, height: float) -> Block:
+def _framed(card: Drawing, height: float) -> Drawing:
     frame = f'<rect class="card" width="{number(card.width)}" height="{number(height)}" rx="8"/>'
-    return Block(card.width, height, f"{frame}\n{card.body}")
+    return Drawing(card.width, height, f"{frame}\n{card.body}")
 
 
 def _labels(training: Mapping[str, Any]) -> list[str]:
     return [f"{name}: {100 * run['test_accuracy']:.0f} % right" for name, run in training["runs"].items()]
 
 
-def _chart(training: Mapping[str, Any]) -> Block:
+def _chart(training: Mapping[str, Any]) -> Drawing:
     """The losses over the steps, with the name of each run at its end."""
     (width, height), left, right, below = _CHART, 34.0, 232.0, 22.0
     runs, steps = training["runs"], training["steps"]
@@ -147,7 +147,7 @@ def _chart(training: Mapping[str, Any]) -> Block:
             f'<rect x="{number(width - right + 10)}" y="{number(place - 2)}" width="14" height="4" fill="{colour}"/>'
             f'<text x="{number(width - right + 30)}" y="{number(place + 4)}">{escape(label)}</text>'
         )
-    return Block(width, height + 4, "\n".join(drawn))
+    return Drawing(width, height + 4, "\n".join(drawn))
 
 
 def _apart(places: Sequence[float], distance: float) -> list[float]:

@@ -6,10 +6,10 @@ import pytest
 
 from pages import read
 from supremum.render import Cell, Mark, Table
-from supremum.render.svg import PALETTE, Block, picture
+from supremum.render.svg import PALETTE, Drawing, picture
 from supremum.render.table import table_to_html
 
-_NOTHING = Block(0, 0, "")
+_NOTHING = Drawing(0, 0, "")
 ODD = Mark("odd", "!", "odd & even")
 TABLE = Table(
     "a < b & c",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeVar
 
-from supremum.arrays.backends import Plan, Raw
+from supremum.arrays.backends import CallPlan, Raw
 from supremum.formats import DType, as_format
 from supremum.rules import SCOPE, watching
 from supremum.user_frame import users_line
@@ -105,7 +105,7 @@ class ConversionCounts:
         self._found = state["_found"]
         self._outer = None
 
-    def note(self, plan: Plan, raws: Sequence[Raw]) -> None:
+    def note(self, plan: CallPlan, raws: Sequence[Raw]) -> None:
         """Count the conversions of an operation, which calls this before it computes."""
         if self._outer is not None:
             self._outer.note(plan, raws)

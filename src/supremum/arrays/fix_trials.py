@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from supremum.arrays.backends import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends import Backend, CallPlan, Key, Raw, array_key
 from supremum.arrays.backends.base import Build
 from supremum.arrays.backends.kernels import sample_of
 from supremum.arrays.backends.numpy import NUMPY
@@ -36,7 +36,7 @@ class Trial:
 
     Args:
         keys: of the operands.
-        build: makes the function to try, as for a `Plan`; None for the function of the operation's name.
+        build: makes the function to try, as for a `CallPlan`; None for the function of the operation's name.
         options: its options.
     """
 
@@ -75,7 +75,9 @@ class Trial:
                 keys[i] = array_key(library, cast.dtype, False, key.zero_d, None if library is NUMPY else key.device)
             result = verdict.result if verdict.stored is None else ResultType(verdict.stored)
             build = self.build or _build_of(operation)
-            plan = Plan(operation, tuple(keys), verdict.compute, result, "", build, self.options, verdict.number_steps)
+            plan = CallPlan(
+                operation, tuple(keys), verdict.compute, result, "", build, self.options, verdict.number_steps
+            )
             computes = self._computes(plan)
             if computes and joint_backend(key.backend for key in keys) is not self.backend:
                 # Operands that are not part of the decision, such as the condition of `where`, may be in this library.
@@ -99,7 +101,7 @@ class Trial:
         trial = (key, cast.dtype, cast.drops_imaginary, cast.through, self.flags)
         return _once(trial, lambda: backend.try_out(convert, [sample_of(key)], [key.operand.format.dtype, cast.dtype]))
 
-    def _computes(self, plan: Plan) -> bool:
+    def _computes(self, plan: CallPlan) -> bool:
         backend = joint_backend(key.backend for key in plan.keys)
         trial = (plan.operation.name, plan.keys, plan.compute, plan.result, plan.build, *plan.options.items())
 
@@ -121,7 +123,7 @@ def _build_of(operation: Operation) -> Build | None:
     return in_library(operation.name) if operation.family is Family.WHOLE else None
 
 
-def _first(backend: Backend, plan: Plan) -> Callable[..., Raw]:  # noqa: ARG001
+def _first(backend: Backend, plan: CallPlan) -> Callable[..., Raw]:  # noqa: ARG001
     return lambda *samples: samples[0]
 
 
@@ -149,7 +151,7 @@ def in_library(name: str) -> Build:
         name: of a function that is not elementwise. If the library does not have it only the casts are tried.
     """
 
-    def build(backend: Backend, plan: Plan) -> Callable[..., Raw]:  # noqa: ARG001
+    def build(backend: Backend, plan: CallPlan) -> Callable[..., Raw]:  # noqa: ARG001
         xp = backend.xp
         function = getattr(xp, name, None) or getattr(xp.linalg, name, None)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from supremum.arrays.backends import Backend, Key, Plan, Raw
+from supremum.arrays.backends import Backend, CallPlan, Key, Raw
 from supremum.arrays.backends.base import Build
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.calls import Function, Prepared, PreparedCall, callable_of, prepared_calls, read
@@ -208,7 +208,7 @@ class PromotingFunction(Function):
         weak = plan.result.weak and not plan.gives_indices
         return Prepared(function, lambda raw: new_array(*backend.with_key(raw, weak)), explain)
 
-    def _steps(self, rules: RuleSet, case: Case) -> Plan:
+    def _steps(self, rules: RuleSet, case: Case) -> CallPlan:
         keys, promoted = case.keys, self._promoted
         decision = self.decide(rules, case)
         verdict = decision.verdict
@@ -218,7 +218,7 @@ class PromotingFunction(Function):
         compute[promoted] = verdict.compute
         steps: list[Steps] = [()] * len(keys)
         steps[promoted] = verdict.number_steps or ((),) * len(verdict.compute)
-        return Plan(
+        return CallPlan(
             self.operation, keys, (*compute,), verdict.result, rules.name, self._build, case.options, (*steps,),
             decision, self._gives_indices,
         )  # fmt: skip
@@ -227,14 +227,14 @@ class PromotingFunction(Function):
 def by_name(name: str, **defaults: object) -> Build:
     """Make the library's function with a name of the standard, with the options of the plan."""
 
-    def build(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+    def build(backend: Backend, plan: CallPlan) -> Callable[..., Raw]:
         function = backend.function(name)
         return partial(function, **plan.options) if plan.options != defaults else function
 
     return build
 
 
-class Reduction(PromotingFunction):
+class ReducingFunction(PromotingFunction):
     """A reduction, which may have an option for the dtype of its result."""
 
     def decide(self, rules: RuleSet, case: Case) -> Decision:
@@ -285,7 +285,7 @@ def _adopt(backend: Backend, name: str, operands: Sequence[Any], keys: Sequence[
     return [convert(each, library=backend) if i == first else each for i, each in enumerate(operands)]
 
 
-def _watch(watcher: Watcher, plan: Plan, function: Callable[..., Raw]) -> Callable[..., Raw]:
+def _watch(watcher: Watcher, plan: CallPlan, function: Callable[..., Raw]) -> Callable[..., Raw]:
     """A prepared function that notifies a watcher at every call."""
 
     def run(*raws: Raw) -> Raw:

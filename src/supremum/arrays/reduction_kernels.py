@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from supremum.arrays.backends import Backend, Plan, Raw
+from supremum.arrays.backends import Backend, CallPlan, Raw
 from supremum.arrays.backends.kernels import reduces_alike
 from supremum.formats import as_format
 from supremum.operations import as_operation
@@ -24,7 +24,7 @@ Axes: TypeAlias = "int | Sequence[int] | None"
 _SUMS = ("sum", "prod", "cumulative_sum", "cumulative_prod")
 
 
-def reduction(backend: Backend, plan: Plan) -> Callable[[Raw], Raw]:
+def reduction(backend: Backend, plan: CallPlan) -> Callable[[Raw], Raw]:
     """The reduction of a plan, for an array in the dtype of its computation.
 
     Args:
@@ -69,13 +69,13 @@ def _float_mean_of_integers(backend: Backend, sums: Callable[[Raw], tuple[Any, i
     return backend.xp.astype(total, dtype) / count
 
 
-def sum_without_nan(backend: Backend, plan: Plan) -> Callable[[Raw], Raw]:
+def sum_without_nan(backend: Backend, plan: CallPlan) -> Callable[[Raw], Raw]:
     """The sum of the elements that are not NaN; the parameters are those of `reduction`."""
     total = reduction(backend, _plan_of("sum", plan))
     return total if not as_format(plan.compute[0]).is_inexact else lambda x: total(_without_nan(backend, x))
 
 
-def mean_without_nan(backend: Backend, plan: Plan) -> Callable[[Raw], Raw]:
+def mean_without_nan(backend: Backend, plan: CallPlan) -> Callable[[Raw], Raw]:
     """The mean of the elements that are not NaN; the parameters are those of `reduction`."""
     computed = plan.compute[0]
     if not as_format(computed).is_inexact:
@@ -94,7 +94,7 @@ def _without_nan(backend: Backend, x: Raw) -> Raw:
     return backend.xp.where(backend.xp.isnan(x), backend.xp.zeros_like(x), x)
 
 
-def median(backend: Backend, plan: Plan) -> Callable[[Raw], Raw]:
+def median(backend: Backend, plan: CallPlan) -> Callable[[Raw], Raw]:
     """The mean of the one or two elements in the middle, or NaN if an element is NaN.
 
     Args:
@@ -116,7 +116,7 @@ def median(backend: Backend, plan: Plan) -> Callable[[Raw], Raw]:
     return middle
 
 
-def _plan_of(name: str, plan: Plan) -> Plan:
+def _plan_of(name: str, plan: CallPlan) -> CallPlan:
     """The plan of a reduction that is part of the function of a plan."""
     return replace(plan, operation=as_operation(name))
 

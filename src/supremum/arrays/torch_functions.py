@@ -10,7 +10,7 @@ from typing import Any
 
 from supremum.argument_checks import real_number
 from supremum.arrays.assignment import assign_result, write_result
-from supremum.arrays.backends import Backend, Plan, Raw
+from supremum.arrays.backends import Backend, CallPlan, Raw
 from supremum.arrays.backends.kernels import caster_of
 from supremum.arrays.calls import library_in
 from supremum.arrays.errors import unsupported
@@ -96,8 +96,8 @@ def _factor_arguments(x1: Any, x2: Any, /, *, alpha: float = 1) -> Arguments:
     return (x1, x2), {"alpha": alpha}
 
 
-def _with_factor(name: str) -> Callable[[Backend, Plan], Callable[..., Raw]]:
-    def build(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+def _with_factor(name: str) -> Callable[[Backend, CallPlan], Callable[..., Raw]]:
+    def build(backend: Backend, plan: CallPlan) -> Callable[..., Raw]:
         function, alpha, row = backend.function(name), plan.options["alpha"], as_format(plan.compute[1])
         if isinstance(alpha, float) and not row.is_inexact:
             raise ArgumentError(
@@ -146,7 +146,7 @@ def _interpolation_arguments(start: Any, end: Any, weight: Any, /) -> Arguments:
     return (start, end, weight), {}
 
 
-def _interpolation(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+def _interpolation(backend: Backend, plan: CallPlan) -> Callable[..., Raw]:
     xp = backend.xp
 
     def lerp(start: Any, end: Any, weight: Any) -> Raw:

@@ -33,7 +33,7 @@ def sgd(learning_rate: float, loss_weight: float) -> Optimizer:
 
 
 @dataclass(frozen=True)
-class Case:
+class Experiment:
     """A network, how it is trained, and the policies to train it under.
 
     Args:
@@ -92,10 +92,10 @@ UNSCALED, REMEDY, NARROW_WEIGHTS = "float16, not scaled", "float16, loss scaled"
 """The runs of the case `"underflow"` that fail, and the one with the remedy."""
 STOCHASTIC, KAHAN, MASTER = "stochastic rounding", "Kahan sum", "float32 beside"
 """The runs of the case `"master-weights"` whose optimizer keeps small steps."""
-CASES: dict[str, Case] = {
+CASES: dict[str, Experiment] = {
     # The loss is small, as those of long sequences and of one task among several are. The learning rate is common for
     # fine-tuning; a step is then smaller than half the distance between most neighbouring weights in float16.
-    "underflow": Case(
+    "underflow": Experiment(
         "a small loss and small steps, which float16 cannot hold without help",
         {
             "float32": Policy("float32"),
@@ -110,7 +110,7 @@ CASES: dict[str, Case] = {
         network=perceptron,
         steps_per_execution=22,
     ),
-    "digits": Case(
+    "digits": Experiment(
         "a convolutional network in float32 and in mixed precision",
         {"float32": Policy("float32"), REMEDY: Policy("mixed_float16", SCALE)},
         weight=1.0,
@@ -119,7 +119,7 @@ CASES: dict[str, Case] = {
         network=convolutions,
     ),
     # Each step moves a weight by less than half the distance to the next number of bfloat16.
-    "master-weights": Case(
+    "master-weights": Experiment(
         "small steps, which bfloat16 weights round away unless the optimizer keeps them",
         {
             "float32 weights": Policy("mixed_bfloat16"),
@@ -148,7 +148,7 @@ CASES: dict[str, Case] = {
 
 
 @dataclass(frozen=True)
-class Report:
+class TrainingRun:
     """The results of one training run.
 
     Args:
@@ -167,7 +167,7 @@ class Report:
     ...     [0], {"loss": [0.5]}, [2.3, 0.5], [1.0, 1.0], [False, False], [0.1]
     ... )
     >>> before, after = np.float32([0.5, 0.25]), np.float32([0.5, 0.26])
-    >>> report = Report(
+    >>> report = TrainingRun(
     ...     "float32",
     ...     Policy("float32"),
     ...     0.97,
@@ -227,13 +227,13 @@ def weighted_loss(weight: float) -> Callable[[Any, Any], jax.Array]:
 
 def train_classifier(
     digits: Digits,
-    case: Case,
+    case: Experiment,
     label: str,
     *,
     seed: int,
     epochs: int,
     on_epoch: Callable[[int, Mapping[str, float]], None] | None = None,
-) -> Report:
+) -> TrainingRun:
     """Train the network from scratch and measure it.
 
     Args:
@@ -263,7 +263,7 @@ def train_classifier(
             callbacks=[] if on_epoch is None else [on_epoch], verbose=0,
         )  # fmt: skip
         test = model.evaluate(digits.x_test, digits.y_test, batch_size=len(digits.x_test), verbose=0, return_dict=True)
-    return Report(
+    return TrainingRun(
         label=label,
         policy=policy,
         test_accuracy=test["accuracy"],

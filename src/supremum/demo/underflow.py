@@ -6,13 +6,13 @@ import jax
 import numpy as np
 
 from supremum import nn
-from supremum.demo.classifier import BATCH, Case, weighted_loss
+from supremum.demo.classifier import BATCH, Experiment, weighted_loss
 from supremum.demo.digits import Digits, Floats
 from supremum.formats import as_format
 from supremum.mixed_precision import Policy
 
 
-def first_gradients(digits: Digits, case: Case, *, seed: int) -> Floats:
+def first_gradients(digits: Digits, case: Experiment, *, seed: int) -> Floats:
     """The magnitudes of the float32 gradients of the first batch, before any training, without those that are zero.
 
     Args:

@@ -161,7 +161,7 @@ def lift_objects(function: Callable[..., Any], args: tuple[Any, ...], kwargs: di
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Place:
+class _Placeholder:
     """A placeholder for an object, equal only to itself."""
 
     index: int
@@ -178,7 +178,7 @@ def _with_places(tree: Any, objects: Sequence[Any]) -> Any:
     index = {id(each): place for place, each in enumerate(objects)}
 
     def place(leaf: Any) -> Any:
-        return _Place(index[id(leaf)]) if id(leaf) in index else leaf
+        return _Placeholder(index[id(leaf)]) if id(leaf) in index else leaf
 
     return jax.tree.map(place, tree, is_leaf=lambda leaf: id(leaf) in index)
 
@@ -187,7 +187,7 @@ def _put_in(tree: Any, objects: Sequence[Any]) -> Any:
     """A tree with the objects instead of their placeholders."""
 
     def put(leaf: Any) -> Any:
-        return objects[leaf.index] if isinstance(leaf, _Place) else leaf
+        return objects[leaf.index] if isinstance(leaf, _Placeholder) else leaf
 
     return jax.tree.map(put, tree)
 

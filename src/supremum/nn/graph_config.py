@@ -10,13 +10,15 @@ import jax
 
 from supremum.argument_checks import known_keys
 from supremum.nn.constructor_arguments import as_data, from_data
-from supremum.nn.symbolic import Node
+from supremum.nn.symbolic import LayerNode
 from supremum.typing import PyTree
 
 _TENSOR = "tensor"
 
 
-def graph_data(inputs: PyTree, outputs: PyTree, nodes: Sequence[Node], layers: Mapping[str, Any]) -> dict[str, Any]:
+def graph_data(
+    inputs: PyTree, outputs: PyTree, nodes: Sequence[LayerNode], layers: Mapping[str, Any]
+) -> dict[str, Any]:
     """Write the graph of a functional model: inputs, layers, their calls in order, and outputs.
 
     Each symbolic tensor is written as its number: those of the inputs come first, then the outputs of each call.

@@ -21,7 +21,7 @@ from supremum.nn.inputs import described
 from supremum.nn.layer import Layer
 from supremum.nn.lazy_build import first_key, make_weights, restore_on_error
 from supremum.nn.scopes import is_declaring
-from supremum.nn.symbolic import Node, SymbolicValue, call_symbolically, spec_of, symbolic_leaves
+from supremum.nn.symbolic import LayerNode, SymbolicValue, call_symbolically, spec_of, symbolic_leaves
 from supremum.nn.variables import Variable
 from supremum.typing import ArrayLike, DTypeLike, PyTree
 
@@ -177,7 +177,7 @@ class Network(Layer):
         name: str | None = None,
     ) -> None:
         self.policy_map: PolicyMap | None = _policies_of_layers(dtype)
-        self._nodes: list[Node] = []
+        self._nodes: list[LayerNode] = []
         self._layers: dict[str, Layer] = {}
         is_functional = inputs is not None
         super().__init__(
@@ -383,7 +383,7 @@ def _policies_of_layers(dtype: Any) -> PolicyMap | None:
     return None if policy is global_policy() else PolicyMap({}, policy)
 
 
-def _sort_nodes(inputs: Any, outputs: Any) -> list[Node]:
+def _sort_nodes(inputs: Any, outputs: Any) -> list[LayerNode]:
     """The calls between inputs and outputs, in the order in which they were made."""
     for what, tree in (("inputs", inputs), ("outputs", outputs)):
         others = [leaf for leaf in jax.tree.leaves(tree) if not isinstance(leaf, SymbolicValue)]
@@ -393,7 +393,7 @@ def _sort_nodes(inputs: Any, outputs: Any) -> list[Node]:
                 f"{shown(others[0] if others else tree)}"
             )
     known = {id(leaf) for leaf in jax.tree.leaves(inputs)}
-    nodes: dict[int, Node] = {}
+    nodes: dict[int, LayerNode] = {}
     pending = symbolic_leaves(outputs)
     while pending:
         tensor = pending.pop()

@@ -20,7 +20,7 @@ _LENGTHS = (2, 3)
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class LayerNode:
     """A call of a layer in a functional model.
 
     Args:
@@ -58,7 +58,7 @@ class SymbolicValue:
 
     shape: tuple[int | None, ...]
     dtype: DType
-    node: Node | None = None
+    node: LayerNode | None = None
     name: str = ""
 
     @property
@@ -100,7 +100,7 @@ def call_symbolically(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     Returns:
         The outputs, symbolic tensors of the same class as the inputs.
     """
-    node = Node(layer, args, kwargs)
+    node = LayerNode(layer, args, kwargs)
     tensors, with_arrays = split_arrays((args, kwargs), lambda leaf: isinstance(leaf, SymbolicValue))
 
     def call(arrays: list[jax.Array]) -> Any:

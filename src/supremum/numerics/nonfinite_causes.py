@@ -67,7 +67,7 @@ def count_text(number: int, word: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class NonfiniteCause:
     """Why an operation made a bad value.
 
     Args:
@@ -125,7 +125,7 @@ def _is_negative(operand: OperandRange) -> bool:
     return operand.least is not None and operand.least < 0
 
 
-def cause_of(flow: Dataflow, site: Site, kind: str, ranges: Sequence[OperandRange]) -> Cause:
+def cause_of(flow: Dataflow, site: Site, kind: str, ranges: Sequence[OperandRange]) -> NonfiniteCause:
     """The cause of a bad value.
 
     Args:
@@ -139,7 +139,7 @@ def cause_of(flow: Dataflow, site: Site, kind: str, ranges: Sequence[OperandRang
         cause = find(case)
         if cause is not None:
             return cause
-    return Cause()
+    return NonfiniteCause()
 
 
 _POSITIVE = "keep the operand positive, as in `jnp.log(jnp.maximum(x, jnp.finfo(x.dtype).tiny))`"
@@ -149,7 +149,7 @@ _DOUBLE_WHERE = (
 )
 
 
-def _unchosen_branch(case: _Case) -> Cause | None:
+def _unchosen_branch(case: _Case) -> NonfiniteCause | None:
     """The gradient of the branch that `where` did not choose: its cotangent is zero, and its derivative infinite."""
     if case.kind != NAN or case.name not in ("mul", "div") or not case.step.site.is_backward:
         return None
@@ -157,10 +157,10 @@ def _unchosen_branch(case: _Case) -> Cause | None:
     if not any(map(_zeros, case.ranges)) or not any(_comes_from_where(case.flow, each, _STEPS) for each in operands):
         return None
     what = "zero times infinity" if case.name == "mul" else "zero divided by zero"
-    return Cause(f"the gradient of the branch that where did not choose is {what}", _DOUBLE_WHERE)
+    return NonfiniteCause(f"the gradient of the branch that where did not choose is {what}", _DOUBLE_WHERE)
 
 
-def _masked_softmax(case: _Case) -> Cause | None:
+def _masked_softmax(case: _Case) -> NonfiniteCause | None:
     """A row minus its maximum, which is minus infinity."""
     if case.kind != NAN or case.equation.primitive is not p.sub_p or not case.has(_infinities, _infinities):
         return None
@@ -170,20 +170,20 @@ def _masked_softmax(case: _Case) -> Cause | None:
         return None
     if _through_shapes(case.flow, case.flow.operands(maximum)[0])[1] is not value[1]:
         return None
-    return Cause(
+    return NonfiniteCause(
         "infinity minus infinity: a row of the softmax is masked completely",
         "mask with a large finite number, `jnp.finfo(x.dtype).min` instead of `-jnp.inf`; the row is then uniform, and "
         "a where after the softmax can drop it",
     )
 
 
-def _infinite_derivative(case: _Case) -> Cause | None:
+def _infinite_derivative(case: _Case) -> NonfiniteCause | None:
     """A division in the derivative of a root or a logarithm at zero."""
     if case.kind != INFINITY or case.equation.primitive is not p.div_p or not case.has(_anything, _zeros):
         return None
     root = case.flow.maker(_through_shapes(case.flow, case.flow.operands(case.step)[-1]))
     if root is not None and root.equation.primitive is p.sqrt_p and line_of(root.equation) == line_of(case.equation):
-        return Cause(
+        return NonfiniteCause(
             "the derivative of a square root at zero is infinite",
             "keep zeros away from the root, as in `jnp.sqrt(x + 1e-12)`, or, for single zeros, " + _DOUBLE_WHERE,
         )
@@ -191,24 +191,24 @@ def _infinite_derivative(case: _Case) -> Cause | None:
         equation.primitive is p.log_p and equation.invars[0] is case.equation.invars[-1]
         for equation in case.step.site.function.eqns
     ):
-        return Cause("the derivative of a logarithm at zero is infinite", _POSITIVE)
+        return NonfiniteCause("the derivative of a logarithm at zero is infinite", _POSITIVE)
     return None
 
 
 _NOT_ZERO = "keep zeros out of the denominator: divide by `jnp.where(y == 0, 1.0, y)`, and choose the result with where"
 
 
-def _of_primitive(case: _Case) -> Cause | None:
+def _of_primitive(case: _Case) -> NonfiniteCause | None:
     for kind, tests, text, fix in _CAUSES.get(case.name, ()):
         if kind == case.kind and case.has(*tests):
-            return Cause(text, fix)
+            return NonfiniteCause(text, fix)
     if case.name == "gather" and case.kind == NAN and case.are_finite:
-        return Cause(
+        return NonfiniteCause(
             "an index is out of bounds, and mode='fill' takes NaN for it",
             "give the index, or use mode='clip' to take the last element",
         )
     if case.name == "cholesky" and case.are_finite:
-        return Cause(
+        return NonfiniteCause(
             "the matrix is not positive definite", "add a small multiple of the identity, as in `a + 1e-6 * jnp.eye(n)`"
         )
     return _overflow(case) if case.are_finite else None
@@ -259,23 +259,25 @@ _GROWING = frozenset({
 """Primitives whose results overflow if they are bad and their operands finite, and no other cause is known."""
 
 
-def _overflow(case: _Case) -> Cause | None:
+def _overflow(case: _Case) -> NonfiniteCause | None:
     name = case.name
     if name not in _GROWING:
         return None
     if name == "integer_pow" and parameter(case.equation, "y") < 0 and case.operand.zeros:
-        return Cause("zero to a negative power", _NOT_ZERO)
+        return NonfiniteCause("zero to a negative power", _NOT_ZERO)
     row = as_format(floating_avals(case.equation.outvars)[0].dtype)
     if case.kind == NAN and row.inf and name not in ("dot_general", "conv_general_dilated", "reduce_sum", "cumsum"):
         return None  # it is not an overflow
     limit = f"{row.name}, whose largest value is {float(row.component.max):.6g}"
     if name in _EXPONENTIALS:
         fix = "subtract the largest value first, as `jax.nn.softmax` and `jax.nn.logsumexp` do, or bound the operand"
-        return Cause(f"the exponential of {case.operand.largest:.4g} overflows {limit}", fix)
+        return NonfiniteCause(f"the exponential of {case.operand.largest:.4g} overflows {limit}", fix)
     if name == "convert_element_type":
         largest = max(abs(case.operand.least or 0.0), abs(case.operand.largest or 0.0))
-        return Cause(f"{largest:.4g} overflows {limit}", f"scale the values before the cast, {_wider(row.name)}")
-    return Cause(f"a result overflows {limit}", f"scale the operands, {_wider(row.name)}")
+        return NonfiniteCause(
+            f"{largest:.4g} overflows {limit}", f"scale the values before the cast, {_wider(row.name)}"
+        )
+    return NonfiniteCause(f"a result overflows {limit}", f"scale the operands, {_wider(row.name)}")
 
 
 def _wider(name: str) -> str:

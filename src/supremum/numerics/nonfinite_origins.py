@@ -20,7 +20,7 @@ from supremum.formats import Format
 from supremum.jax_compat import open_jaxpr, parameter, type_text
 from supremum.jaxprs import Site, has_tracers, plan_of
 from supremum.numerics.dataflow import Dataflow
-from supremum.numerics.nonfinite_causes import INFINITY, NAN, Cause, OperandRange, cause_of
+from supremum.numerics.nonfinite_causes import INFINITY, NAN, NonfiniteCause, OperandRange, cause_of
 from supremum.numerics.nonfinite_records import CODE, FIRST_ITERATION, LOOPS, RUNS, loops_around
 from supremum.numerics.nonfinite_rows import (
     ORIGIN_COLUMNS,
@@ -140,7 +140,7 @@ class NonfiniteOrigins(Report, Sequence[NonfiniteOrigin]):
             # The second run may not make the bad values again.
             is_known = nans + infinities > 0
             outcome = self._outcome(int(index)) if is_known else None
-            cause = cause_of(self._flow, site, kind, ranges) if is_known and ranges else Cause()
+            cause = cause_of(self._flow, site, kind, ranges) if is_known and ranges else NonfiniteCause()
             origin = NonfiniteOrigin(
                 **fields.of(site),
                 kind=kind,

@@ -11,7 +11,7 @@ from supremum.render.hasse import Diagram, Node, hasse_to_dot, hasse_to_svg
 from supremum.render.page_parts import icon_link, page_part, sideways_hint
 from supremum.render.side_by_side import SideBySide, side_by_side_to_html, side_by_side_to_svg
 from supremum.render.svg import PALETTE
-from supremum.render.svg import Block as Block
+from supremum.render.svg import Drawing as Drawing
 from supremum.render.svg import number as number
 from supremum.render.svg import picture as picture
 from supremum.render.svg import stacked as stacked

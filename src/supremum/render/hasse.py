@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 from supremum.render.graph_layout import BETWEEN, HEIGHT, Box, Curve, laid_out
-from supremum.render.svg import LIGHT, PALETTE, Block, lines, name_lines, number, picture, stacked, text_width
+from supremum.render.svg import LIGHT, PALETTE, Drawing, lines, name_lines, number, picture, stacked, text_width
 
 _PADDING = 9.0
 _MIN_WIDTH = 330.0
@@ -99,7 +99,7 @@ def hasse_to_svg(diagram: Diagram) -> str:
     drawn = [path for edge, path in paths.items() if edge not in diagram.lit]
     drawn += [f'<g class="lit">{path}</g>' for edge, path in paths.items() if edge in diagram.lit]
     drawn += [_label(node, layout.boxes[node.text]) for node in diagram.nodes if node.text in layout.boxes]
-    blocks = [Block(layout.width, layout.height, "\n".join(drawn))]
+    blocks = [Drawing(layout.width, layout.height, "\n".join(drawn))]
     width = max(layout.width, _MIN_WIDTH)
     alone = [node for node in diagram.nodes if node.text not in layout.boxes]
     if alone:
@@ -114,7 +114,7 @@ def hasse_to_svg(diagram: Diagram) -> str:
     )
 
 
-def _grid(nodes: Sequence[Node], most: float) -> Block:
+def _grid(nodes: Sequence[Node], most: float) -> Drawing:
     """Labels side by side, in as many rows as needed."""
     x, y, drawn = 0.0, 0.0, list[str]()
     for node in nodes:
@@ -122,7 +122,7 @@ def _grid(nodes: Sequence[Node], most: float) -> Block:
             x, y = 0.0, y + HEIGHT + BETWEEN
         drawn.append(_label(node, Box(x, y, _width(node))))
         x += _width(node) + BETWEEN
-    return Block(most, y + HEIGHT, "\n".join(drawn))
+    return Drawing(most, y + HEIGHT, "\n".join(drawn))
 
 
 def _width(node: Node) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import starmap
 
-from supremum.render.svg import Block, beside, lines, name_lines, picture, stacked, text_width
+from supremum.render.svg import Drawing, beside, lines, name_lines, picture, stacked, text_width
 from supremum.render.table import Table, framed, grid, key, mark_sentences, table_block
 
 _GAP = 24.0
@@ -82,17 +82,17 @@ def side_by_side_to_svg(pair: SideBySide) -> str:
     return picture(pair.title, stacked([tables, short, heading, notes]), mark_sentences(pair.left), entries)
 
 
-def _headed(text: str, width: float) -> Block:
+def _headed(text: str, width: float) -> Drawing:
     block = lines([text], width)
-    return Block(width, block.height, f'<g class="bold">{block.body}</g>')
+    return Drawing(width, block.height, f'<g class="bold">{block.body}</g>')
 
 
-def _titled(table: Table) -> Block:
+def _titled(table: Table) -> Drawing:
     block = table_block(table)
     return stacked([_headed(table.title, block.width), block])
 
 
-def _noted(heading: str, texts: tuple[str, ...], width: float) -> Block:
+def _noted(heading: str, texts: tuple[str, ...], width: float) -> Drawing:
     needed = max(text_width(text, 13, monospaced=False) for text in (heading, *texts))
     room = max(width, needed)
     return stacked([_headed(heading, room), lines(texts, room)])

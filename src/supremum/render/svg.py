@@ -61,7 +61,7 @@ viewBox="0 0 {width} {height}">
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Drawing:
     """A part of a picture.
 
     Args:
@@ -98,7 +98,7 @@ def text_width(text: str, size: float = 12, *, monospaced: bool = True) -> float
     return len(text) * size * (_MONOSPACED if monospaced else _PROPORTIONAL)
 
 
-def lines(text: Iterable[str], width: float) -> Block:
+def lines(text: Iterable[str], width: float) -> Drawing:
     """Sentences below each other, wrapped to a width.
 
     Args:
@@ -109,10 +109,10 @@ def lines(text: Iterable[str], width: float) -> Block:
     broken = [line for sentence in text for line in textwrap.wrap(sentence, fitting)]
     height = _LINE * 1.5
     body = (f'<text y="{number(height * place + _LINE)}">{escape(line)}</text>' for place, line in enumerate(broken))
-    return Block(width, height * len(broken), "\n".join(body))
+    return Drawing(width, height * len(broken), "\n".join(body))
 
 
-def name_lines(full_names: Iterable[tuple[str, str]], width: float) -> Block:
+def name_lines(full_names: Iterable[tuple[str, str]], width: float) -> Drawing:
     """The full names of short names as one wrapped sentence; no line is broken inside a pair.
 
     Args:
@@ -123,7 +123,7 @@ def name_lines(full_names: Iterable[tuple[str, str]], width: float) -> Block:
     return lines([", ".join(pairs)], width)
 
 
-def stacked(blocks: Iterable[Block], gap: float = 8, *, margin: float = 0) -> Block:
+def stacked(blocks: Iterable[Drawing], gap: float = 8, *, margin: float = 0) -> Drawing:
     """Blocks below each other, without the empty ones.
 
     Args:
@@ -136,10 +136,10 @@ def stacked(blocks: Iterable[Block], gap: float = 8, *, margin: float = 0) -> Bl
         y += gap if drawn else 0
         drawn.append(block.at(margin, y))
         width, y = max(width, block.width), y + block.height
-    return Block(width + 2 * margin, y + margin, "\n".join(drawn))
+    return Drawing(width + 2 * margin, y + margin, "\n".join(drawn))
 
 
-def beside(blocks: Iterable[Block], gap: float) -> Block:
+def beside(blocks: Iterable[Drawing], gap: float) -> Drawing:
     """Blocks side by side.
 
     Args:
@@ -151,10 +151,10 @@ def beside(blocks: Iterable[Block], gap: float) -> Block:
         x += gap if drawn else 0
         drawn.append(block.at(x, 0))
         x, height = x + block.width, max(height, block.height)
-    return Block(x, height, "\n".join(drawn))
+    return Drawing(x, height, "\n".join(drawn))
 
 
-def legend(entries: Sequence[tuple[str, str]], width: float) -> Block:
+def legend(entries: Sequence[tuple[str, str]], width: float) -> Drawing:
     """The meaning of the colours, in as many rows as needed.
 
     Args:
@@ -171,12 +171,12 @@ def legend(entries: Sequence[tuple[str, str]], width: float) -> Block:
             f'height="14" rx="3"/></g><text x="{number(x + 21)}" y="{number(y + 12.5)}">{escape(meaning)}</text>'
         )
         x += taken + 16
-    return Block(width, y + 20 if drawn else 0.0, "\n".join(drawn))
+    return Drawing(width, y + 20 if drawn else 0.0, "\n".join(drawn))
 
 
 def picture(
     title: str,
-    content: Block,
+    content: Drawing,
     caption: Iterable[str] = (),
     entries: Sequence[tuple[str, str]] = (),
     *,
@@ -197,7 +197,7 @@ def picture(
     """
     sentences = tuple(caption)
     inner = max(content.width, text_width(title, _TITLE, monospaced=False), least)
-    above = [Block(inner, _TITLE * 1.7, f'<text class="title" y="{number(_TITLE)}">{escape(title)}</text>')]
+    above = [Drawing(inner, _TITLE * 1.7, f'<text class="title" y="{number(_TITLE)}">{escape(title)}</text>')]
     above += [lines(sentences, inner), legend(entries, inner)]
     drawn = stacked([*above, content], margin=MARGIN)
     return _FRAME.format(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from supremum.render.page_parts import icon_link, page_part, sideways_hint
-from supremum.render.svg import Block, number, palette_rules, text_width
+from supremum.render.svg import Drawing, number, palette_rules, text_width
 
 _ROW, _LINE = 22.0, 14.0
 _PADDING = 5.0
@@ -281,7 +281,7 @@ def _html_cell(cell: Cell, reached: bool) -> str:
     return f"<td {attributes}>{text}</td>"
 
 
-def table_block(table: Table) -> Block:
+def table_block(table: Table) -> Drawing:
     """The headings and cells of a table, for use in a picture; title and legend belong to the picture.
 
     Args:
@@ -303,7 +303,7 @@ def table_block(table: Table) -> Block:
             (marked if cell.marked else drawn).append(_cell(cell, left, top, width, height))
         top += height
     # Marked cells come last, so that their outlines cover those of their neighbours.
-    return Block(sum(widths), top, "\n".join(drawn + marked))
+    return Drawing(sum(widths), top, "\n".join(drawn + marked))
 
 
 def _broken(text: str) -> list[str]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from supremum.render import Block, number
+from supremum.render import Drawing, number
 from supremum.reports.pictures import rows_picture, theme_rules
 
 _COLOURS = {"adds": ("#1d6fb8", "#6cb2ee"), "takes": ("#b45309", "#f5a545"), "most": ("#cfd6de", "#454c56")}
@@ -57,14 +57,14 @@ def bars_picture(title: str, sentences: Iterable[str], bars: Sequence[Bar], widt
     def length(value: float) -> str:
         return number(width * max(0.0, (math.log10(abs(value)) - bottom) / (top - bottom)) if value else 0.0)
 
-    def drawing(bar: Bar) -> Block:
+    def drawing(bar: Bar) -> Drawing:
         style = "adds" if bar.estimate > 0 else "takes"
         body = (
             f'<rect class="most" width="{length(bar.bound)}" height="14" rx="2"/>'
             f'<rect class="{style}" y="3" width="{length(bar.estimate)}" height="8" rx="2"/>'
             f'<text x="{number(width + 10)}" y="12">{bar.estimate:+.2g}</text>'
         )
-        return Block(width + 90, 16, body)
+        return Drawing(width + 90, 16, body)
 
     rows = [(bar.where, bar.code, drawing(bar)) for bar in bars]
     return rows_picture(title, sentences, rows, _KEY, style=theme_rules(_COLOURS))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from supremum.render import Block, number, text_width
+from supremum.render import Drawing, number, text_width
 from supremum.reports.pictures import rows_picture, theme_rules
 
 _WIDE = 80
@@ -212,7 +212,7 @@ KEY: tuple[tuple[str, str], ...] = (
 """The meaning of each colour."""
 
 
-def exponents_to_block(histogram: Exponents, axis: ExponentAxis, width: float) -> Block:
+def exponents_to_block(histogram: Exponents, axis: ExponentAxis, width: float) -> Drawing:
     """A histogram as a part of a picture, with the names of formats at the left and their notes at the right.
 
     Args:
@@ -250,7 +250,7 @@ def exponents_to_block(histogram: Exponents, axis: ExponentAxis, width: float) -
         f'y="{number(y + _TICK_TEXT)}">{power(each)}</text>'
         for each in axis.ticks
     )
-    return Block(_TEXT_COLUMN + width + 8 + notes, y + _TICK_TEXT + 4, "\n".join([*drawn, names]))
+    return Drawing(_TEXT_COLUMN + width + 8 + notes, y + _TICK_TEXT + 4, "\n".join([*drawn, names]))
 
 
 def exponents_picture(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from supremum.render import Block, picture, shortened, stacked, text_width
+from supremum.render import Drawing, picture, shortened, stacked, text_width
 
 MOST_DRAWN = 1000
 """The most rows of a picture."""
@@ -17,7 +17,7 @@ _GAP = 18
 def rows_picture(
     title: str,
     sentences: Iterable[str],
-    rows: Sequence[tuple[str, str, Block]],
+    rows: Sequence[tuple[str, str, Drawing]],
     key: Sequence[tuple[str, str]],
     *,
     style: str,
@@ -32,7 +32,7 @@ def rows_picture(
         style: the CSS rules of the classes.
 
     >>> drawn = rows_picture(
-    ...     "loss", [], [("model.py:3", "x + 1", Block(10, 10, ""))], [], style=""
+    ...     "loss", [], [("model.py:3", "x + 1", Drawing(10, 10, ""))], [], style=""
     ... )
     >>> drawn.startswith("<svg"), "x + 1" in drawn
     (True, True)
@@ -41,10 +41,10 @@ def rows_picture(
     return picture(title, stacked(blocks, _GAP), sentences, key, style=style)
 
 
-def _head(where: str, code: str) -> Block:
+def _head(where: str, code: str) -> Drawing:
     width = max(text_width(where, 13, monospaced=False), text_width(code))
     body = f'<text class="head" y="13">{escape(where)}</text><text class="mono" y="30">{escape(code)}</text>'
-    return Block(width, 36, body)
+    return Drawing(width, 36, body)
 
 
 def theme_rules(colours: Mapping[str, tuple[str, str]]) -> str:

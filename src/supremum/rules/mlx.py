@@ -108,7 +108,7 @@ class _Number(NamedTuple):
     wraps: bool
 
 
-class _Met(NamedTuple):
+class _CommonType(NamedTuple):
     """The common type of some operands, the conversion of each Python number, by position, and the reason."""
 
     name: str
@@ -183,11 +183,11 @@ def _alone(operand: Operand) -> str:
     return _INT64.name if isinstance(value, int) and not fits(value, _INT32) else _DEFAULTS[operand.name]
 
 
-def _folded(name: str, operands: Operands) -> _Met:
+def _folded(name: str, operands: Operands) -> _CommonType:
     """The common type of the operands of a function, found from left to right, before Python ints are checked."""
     if name in _OF_TRUTHS:
         alone = {i: _Number(as_format(_alone(o)), wraps=False) for i, o in enumerate(operands) if o.dtype is None}
-        return _Met(_BOOL.name, alone, (f"{name} converts each operand to bool",))
+        return _CommonType(_BOOL.name, alone, (f"{name} converts each operand to bool",))
     nodes = [operand.name if operand.dtype is None else str(operand.dtype) for operand in operands]
     numbers, reason = dict[int, _Number](), list[str]()
     if all(operand.is_python_scalar for operand in operands[:2]):
@@ -206,7 +206,7 @@ def _folded(name: str, operands: Operands) -> _Met:
         if held != joined:
             reason.append(f"{joined} is a weak kind, and MLX gives {held}")
         common = held
-    return _Met(common, numbers, tuple(dict.fromkeys(reason)) or (ALREADY,))
+    return _CommonType(common, numbers, tuple(dict.fromkeys(reason)) or (ALREADY,))
 
 
 def _join(a: str, b: str) -> tuple[str, str]:

@@ -90,7 +90,7 @@ def name_of_jax(*, strict: bool = False) -> str:
     return names[0] if is_x64() else names[2] if is_explicit_x64() else names[1]
 
 
-class Question(NamedTuple):
+class FlagQuestion(NamedTuple):
     """A question about JAX's flags that distinguishes rule sets.
 
     Args:
@@ -102,7 +102,7 @@ class Question(NamedTuple):
     told: Callable[[str], Hashable]
 
 
-def question(answers: Mapping[str, Hashable]) -> Question | None:
+def question(answers: Mapping[str, Hashable]) -> FlagQuestion | None:
     """Find the question about the fewest flags that distinguishes the answers of the rule sets of one name.
 
     Args:
@@ -114,14 +114,14 @@ def question(answers: Mapping[str, Hashable]) -> Question | None:
     if len(set(answers.values())) == 1:
         return None
     questions = (
-        Question(is_strict, _STRICT.__contains__),
-        Question(is_x64, (_STANDARD[0], _STRICT[0]).__contains__),
-        Question(partial(name_of_jax, strict=_STANDARD[0] not in answers), str),
+        FlagQuestion(is_strict, _STRICT.__contains__),
+        FlagQuestion(is_x64, (_STANDARD[0], _STRICT[0]).__contains__),
+        FlagQuestion(partial(name_of_jax, strict=_STANDARD[0] not in answers), str),
     )
     return next(each for each in questions if _tells_apart(each, answers))
 
 
-def _tells_apart(asked: Question, answers: Mapping[str, Hashable]) -> bool:
+def _tells_apart(asked: FlagQuestion, answers: Mapping[str, Hashable]) -> bool:
     # Sets compare the hashes first; NumPy says that float64 == None.
     told: dict[Hashable, set[Hashable]] = {}
     for name, answer in answers.items():

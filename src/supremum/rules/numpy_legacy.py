@@ -206,8 +206,8 @@ def _meet(seen: tuple[_Seen, ...], by_value: bool, *, knows_numbers: bool = Fals
         is_refused = any(map(_is_long_long, seen)) and any(_has_unknown_kind(each.name) for each in seen)
         return None if is_refused else common_of_all([each.name for each in seen])
     ordered = sorted(seen, key=lambda each: each.is_dtype)
-    first, *others = (_Met(each.minimal, each.is_small, _is_long_long(each)) for each in ordered)
-    promoted: _Met | None = first
+    first, *others = (_SmallestType(each.minimal, each.is_small, _is_long_long(each)) for each in ordered)
+    promoted: _SmallestType | None = first
     for each in others:
         promoted = None if promoted is None else _promote(each, promoted)
     return None if promoted is None else promoted.name
@@ -222,7 +222,7 @@ def _asked(a: str, b: str) -> str | None:
     return asked(a, b)
 
 
-class _Met(NamedTuple):
+class _SmallestType(NamedTuple):
     """The common type of some operands.
 
     Args:
@@ -241,7 +241,7 @@ def _is_long_long(each: _Seen) -> bool:
     return each.minimal == _LARGEST and each.node in ("int*", "int64")
 
 
-def _promote(a: _Met, b: _Met) -> _Met | None:
+def _promote(a: _SmallestType, b: _SmallestType) -> _SmallestType | None:
     left, right = a.name, b.name
     if a.is_small and _makes_signed(right):
         left = left.removeprefix("u")
@@ -253,7 +253,7 @@ def _promote(a: _Met, b: _Met) -> _Met | None:
     met = common(left, right)
     if met is None:
         return None
-    return _Met(met, a.is_small and b.is_small, is_long_long and met in _OF_LONG_LONG)
+    return _SmallestType(met, a.is_small and b.is_small, is_long_long and met in _OF_LONG_LONG)
 
 
 def _makes_signed(other: str) -> bool:

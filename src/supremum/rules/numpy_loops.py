@@ -34,7 +34,7 @@ class Search(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class FunctionLoops:
     """The loops of a function, each for operands of one format.
 
     Args:
@@ -58,11 +58,11 @@ _BITS, _UP_TO_FLOAT = CATEGORIES[:2], CATEGORIES[:3]
 _INTEGER, _REAL, _FLOAT = CATEGORIES[1:2], CATEGORIES[1:3], CATEGORIES[2:3]
 
 
-def _rows(names: str, own: tuple[str, ...], extension: tuple[str, ...], search: Search) -> dict[str, Function]:
-    return dict.fromkeys(names.split(), Function(own, extension, search))
+def _rows(names: str, own: tuple[str, ...], extension: tuple[str, ...], search: Search) -> dict[str, FunctionLoops]:
+    return dict.fromkeys(names.split(), FunctionLoops(own, extension, search))
 
 
-FUNCTIONS: dict[str, Function] = {
+FUNCTIONS: dict[str, FunctionLoops] = {
     **_rows("add multiply", _ANY, _NUMERIC, Search.PROMOTED),
     **_rows("subtract", _NUMERIC, _NUMERIC, Search.PROMOTED),
     **_rows("positive negative sign", _NUMERIC, _INEXACT, Search.PROMOTED),
@@ -137,7 +137,7 @@ def compares_by_value(operation: str, nodes: Sequence[str]) -> bool:
     return is_comparison and "int*" in nodes and all(node == "int*" or _is_own_integer(node) for node in nodes)
 
 
-def candidates(function: Function, nodes: Sequence[str]) -> list[Loop]:
+def candidates(function: FunctionLoops, nodes: Sequence[str]) -> list[Loop]:
     """All loops that a search tries, in order: those of the operands' ml_dtypes formats, then NumPy's own.
 
     The two mixed loops of comparisons are left out, because NumPy defines them for C's long long, which no format of
@@ -163,7 +163,7 @@ def _is_own_integer(node: str) -> bool:
     return node not in WEAK_NAMES and as_format(node).is_builtin and as_format(node).category == "integer"
 
 
-def _promoted_loop(operation: str, function: Function, nodes: Sequence[str]) -> tuple[Loop | None, str]:
+def _promoted_loop(operation: str, function: FunctionLoops, nodes: Sequence[str]) -> tuple[Loop | None, str]:
     found = common_of_all(nodes)
     assert found is not None  # NumPy's own types and Python numbers all promote
     dtype = default_of(found)

@@ -91,7 +91,7 @@ def _meet_of_all(operands: Sequence[Operand]) -> tuple[Format | None, Format]:
     return met, _CAPS[category] if met.category == "integer" else meet_of_tensors([met, _NARROWEST_COMPLEX])
 
 
-class Mode(enum.Enum):
+class RfcMode(enum.Enum):
     """How much promotion is implicit."""
 
     ALL = "everything promotes"
@@ -110,7 +110,7 @@ class TensorFlowRfcRuleSet(RuleSet):
 
     reads_numbers: ClassVar[tuple[type, ...]] = (int, float, complex)
 
-    mode: Mode
+    mode: RfcMode
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:  # noqa: ARG002 (one for all)
         tensors = tuple(dict.fromkeys(operand.format for operand in operands if operand.dtype is not None))
@@ -128,7 +128,7 @@ class TensorFlowRfcRuleSet(RuleSet):
                 reason.append(_explanation(tensors, met))
         if scalars:
             kind = weak_name(max((scalar.category for scalar in scalars.values()), key=CATEGORIES.index))
-            if met is not None and result is not met and self.mode is not Mode.ALL:
+            if met is not None and result is not met and self.mode is not RfcMode.ALL:
                 return Verdict.refuse(*reason, f"a Python number must fit the tensor, but {kind} does not fit {met}")
             reason.append(_explanation_of_scalars(kind, met, result))
         # D13: a number must be in range, but need not be exact.
@@ -139,12 +139,12 @@ class TensorFlowRfcRuleSet(RuleSet):
 
     def _objection(self, tensors: Sequence[Format], met: Format) -> str | None:
         names = " and ".join(map(str, tensors))
-        if self.mode is Mode.NONE and len(tensors) > 1:
+        if self.mode is RfcMode.NONE and len(tensors) > 1:
             return f"this mode does not promote between tensors, got {names}"
         # The width of a complex dtype is the bits of both components (D12).
-        if self.mode is Mode.SAFE and met.bits > max(row.bits for row in tensors):
+        if self.mode is RfcMode.SAFE and met.bits > max(row.bits for row in tensors):
             return f"the result {met} would be wider than all tensors: {names}"
-        if self.mode is Mode.SAFE and not all(map(met.holds, tensors)):
+        if self.mode is RfcMode.SAFE and not all(map(met.holds, tensors)):
             return f"the result {met} would not preserve the precision of {names}"
         return None
 
@@ -197,7 +197,7 @@ TF_RFC_ALL = TensorFlowRfcRuleSet(
     name="tf-rfc-all",
     summary="TensorFlow RFC 431, ImplicitPromotion.ALL: every pair of dtypes promotes",
     source=_SOURCE,
-    mode=Mode.ALL,
+    mode=RfcMode.ALL,
     accepts=_ACCEPTS,
     quotients=QUOTIENTS | {"bool": "float32"},  # section "What happens to truediv operations?"
     measured=MEASURED,
@@ -206,5 +206,5 @@ TF_RFC_ALL = TensorFlowRfcRuleSet(
 )
 _SAFE = "TensorFlow RFC 431, ImplicitPromotion.SAFE: no result wider than all tensors, no precision lost"
 _NONE = "TensorFlow RFC 431, ImplicitPromotion.NONE: tensors must agree, Python numbers must fit"
-TF_RFC_SAFE = replace(TF_RFC_ALL, name="tf-rfc-safe", summary=_SAFE, mode=Mode.SAFE)
-TF_RFC_NONE = replace(TF_RFC_ALL, name="tf-rfc-none", summary=_NONE, mode=Mode.NONE)
+TF_RFC_SAFE = replace(TF_RFC_ALL, name="tf-rfc-safe", summary=_SAFE, mode=RfcMode.SAFE)
+TF_RFC_NONE = replace(TF_RFC_ALL, name="tf-rfc-none", summary=_NONE, mode=RfcMode.NONE)

@@ -67,14 +67,14 @@ class _Rank(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Met:
+class _CommonDtype:
     """The common dtype of some operands (None if torch refuses them), and the reason."""
 
     name: str | None
     reason: tuple[str, ...] = ()
 
 
-def _promote(a: str, b: str) -> _Met:
+def _promote(a: str, b: str) -> _CommonDtype:
     """The common dtype of two dtypes of one rank (`promoteTypes`).
 
     >>> (
@@ -85,21 +85,21 @@ def _promote(a: str, b: str) -> _Met:
     ('int16', 'float16', None)
     """
     if a == b:
-        return _Met(a)
+        return _CommonDtype(a)
     if a in _ORDER.edges and b in _ORDER.edges:
         joined = _ORDER.join(a, b)
-        return _Met(joined, (f"{a} and {b} promote to {joined}",))
+        return _CommonDtype(joined, (f"{a} and {b} promote to {joined}",))
     if a in _FLOAT8 or b in _FLOAT8:
-        return _Met(None, (f"torch does not promote float8 with another dtype, got {a} and {b}",))
+        return _CommonDtype(None, (f"torch does not promote float8 with another dtype, got {a} and {b}",))
     unsigned, other = (a, b) if a in _BARE_UNSIGNED else (b, a)
     if unsigned not in _BARE_UNSIGNED:
-        return _Met(None, (f"torch does not promote int1, int2 or int4 with another dtype, got {a} and {b}",))
+        return _CommonDtype(None, (f"torch does not promote int1, int2 or int4 with another dtype, got {a} and {b}",))
     if as_format(other).kind is not Kind.FLOAT:
-        return _Met(None, (f"torch promotes {unsigned} only with floats of at least 16 bits, got {other}",))
-    return _Met(other, (f"{other} outranks {unsigned}",))
+        return _CommonDtype(None, (f"torch promotes {unsigned} only with floats of at least 16 bits, got {other}",))
+    return _CommonDtype(other, (f"{other} outranks {unsigned}",))
 
 
-def _common_type(operands: Sequence[tuple[_Rank, str]]) -> _Met:
+def _common_type(operands: Sequence[tuple[_Rank, str]]) -> _CommonDtype:
     """The common dtype of operands of any rank (`result_type`).
 
     Operands of one rank promote pairwise from left to right. A lower rank changes the result only if its category is
@@ -111,7 +111,7 @@ def _common_type(operands: Sequence[tuple[_Rank, str]]) -> _Met:
     >>> _common_type([(_Rank.DIMENSIONED, "int8"), (_Rank.ZERO_D, "int64")]).name
     'int8'
     """
-    met, below = _Met(None), ""
+    met, below = _CommonDtype(None), ""
     for rank in _Rank:
         group = [name for its_rank, name in operands if its_rank is rank]
         if not group:
@@ -123,32 +123,32 @@ def _common_type(operands: Sequence[tuple[_Rank, str]]) -> _Met:
     return met
 
 
-def _fold(names: Sequence[str]) -> _Met:
-    met = _Met(names[0])
+def _fold(names: Sequence[str]) -> _CommonDtype:
+    met = _CommonDtype(names[0])
     for name in names[1:]:
         if met.name is None:
             break
         step = _promote(met.name, name)
-        met = _Met(step.name, (*met.reason, *step.reason))
+        met = _CommonDtype(step.name, (*met.reason, *step.reason))
     return met
 
 
-def _combine(higher: _Met, lower: _Met, rank: str, below: str) -> _Met:
+def _combine(higher: _CommonDtype, lower: _CommonDtype, rank: str, below: str) -> _CommonDtype:
     if higher.name is None or lower.name is None:
         return higher
     reason = (*lower.reason, *higher.reason)
     category, category_below = as_format(higher.name).category, as_format(lower.name).category
     if CATEGORIES.index(category_below) <= CATEGORIES.index(category):
-        return _Met(higher.name, (*reason, f"{rank} ({higher.name}) outrank {below} of no higher category"))
+        return _CommonDtype(higher.name, (*reason, f"{rank} ({higher.name}) outrank {below} of no higher category"))
     raised = f"{below} are of a higher category than {rank} ({higher.name})"
     if category_below != "complex":
         step = _promote(higher.name, lower.name)
-        return _Met(step.name, (*reason, raised, *step.reason))
+        return _CommonDtype(step.name, (*reason, raised, *step.reason))
     if category != "float":
-        return _Met(lower.name, (*reason, raised))
+        return _CommonDtype(lower.name, (*reason, raised))
     widened = _COMPLEX_OF.get(higher.name)
     told = f"torch has no complex dtype of {higher.name}" if widened is None else f"{higher.name} becomes {widened}"
-    return _Met(widened, (*reason, raised, told))
+    return _CommonDtype(widened, (*reason, raised, told))
 
 
 _UP_TO_FLOAT, _INEXACT = CATEGORIES[:3], CATEGORIES[2:]

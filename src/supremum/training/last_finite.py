@@ -16,7 +16,7 @@ from supremum.training.data import Batch
 from supremum.training.step import BatchLoss, TrainState, backward_of, key_of_step, step_of
 
 
-class Explanation(NamedTuple):
+class FirstNonfinite(NamedTuple):
     """Where the first NaN or infinity was made.
 
     Args:
@@ -61,7 +61,7 @@ class LastFinite:
         kept = self._state, self._batches[shapes]
         self._state, self._batches[shapes] = _newest(kept, (state, numbered))
 
-    def explain(self) -> Explanation | None:
+    def explain(self) -> FirstNonfinite | None:
         """Find the operations that make NaNs and infinities in the step after the last finite state.
 
         Returns:
@@ -76,7 +76,7 @@ class LastFinite:
         for function in (self._gradients, self._whole_step):
             origins = first_nonfinite(function)(self._state, batch)
             if len(origins):
-                return Explanation(step, origins)
+                return FirstNonfinite(step, origins)
         return None
 
     def _gradients(self, state: TrainState, batch: Batch) -> Any:

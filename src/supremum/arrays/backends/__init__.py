@@ -13,14 +13,14 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from supremum.arrays.backends.base import Backend, Key, Plan, Raw, array_key
+from supremum.arrays.backends.base import Backend, CallPlan, Key, Raw, array_key
 from supremum.arrays.backends.standard import standard_backend
 from supremum.bounded_cache import Bounded
 from supremum.errors import UnknownNameError
 from supremum.extras import require
 from supremum.public_names import public_names
 
-__all__ = ["Backend", "Key", "Plan", "Raw", "array_key", "backend_named", "backend_names", "backend_of"]
+__all__ = ["Backend", "CallPlan", "Key", "Raw", "array_key", "backend_named", "backend_names", "backend_of"]
 
 # The names of the modules in this package and of the libraries, and the backend in each module.
 _BACKENDS = {"numpy": "NUMPY", "jax": "JAX", "torch": "TORCH_BACKEND"}

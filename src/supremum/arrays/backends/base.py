@@ -1,4 +1,4 @@
-"""`Backend`, the interface to a library; `Key`, the properties of an operand; `Plan`, the steps of an operation."""
+"""`Backend`, the interface to a library; `Key`, the properties of an operand; `CallPlan`, the steps of an operation."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def array_key(backend: Backend, dtype: DType, weak: bool, zero_d: bool, device: 
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CallPlan:
     """The steps of an operation after its decision.
 
     Args:
@@ -96,7 +96,7 @@ class Plan:
         return next((dtype for dtype in dtypes if not as_format(dtype).is_of_arrays), None)
 
 
-Build: TypeAlias = "Callable[[Backend, Plan], Callable[..., Raw]]"
+Build: TypeAlias = "Callable[[Backend, CallPlan], Callable[..., Raw]]"
 
 
 class Backend(ABC):
@@ -193,7 +193,7 @@ class Backend(ABC):
         return raw
 
     @abstractmethod
-    def prepare(self, plan: Plan) -> Callable[..., Raw]:
+    def prepare(self, plan: CallPlan) -> Callable[..., Raw]:
         """A function that casts and computes. It must be fast.
 
         Args:
@@ -203,7 +203,7 @@ class Backend(ABC):
             RuntimeDtypeError: if the library cannot represent a dtype of the plan.
         """
 
-    def clarify_error(self, plan: Plan, error: Exception, operands: Sequence[Any]) -> Exception:
+    def clarify_error(self, plan: CallPlan, error: Exception, operands: Sequence[Any]) -> Exception:
         """A clearer error for one that a prepared function raised; the same error if there is none.
 
         Args:
@@ -213,15 +213,15 @@ class Backend(ABC):
         """
         return error
 
-    def converter(self, plan: Plan, position: int) -> Callable[[Any], Any] | None:
+    def converter(self, plan: CallPlan, position: int) -> Callable[[Any], Any] | None:
         """A function that converts an operand of a plan to an array of this library; None if nothing is to be done."""
         raise NotImplementedError
 
-    def device_of_plan(self, plan: Plan) -> Any:
+    def device_of_plan(self, plan: CallPlan) -> Any:
         """The device of a plan's result; None for libraries that do not prepare operations per device."""
         return None
 
-    def key_of_result(self, plan: Plan) -> Key:
+    def key_of_result(self, plan: CallPlan) -> Key:
         """The key of the result of an elementwise plan, which has the broadcast shape of the operands."""
         zero_d = all(key.zero_d for key in plan.keys)
         return array_key(self, plan.result.dtype, plan.result.weak, zero_d, self.device_of_plan(plan))

@@ -16,7 +16,7 @@ from jax.core import Tracer
 from jax.extend import source_info_util
 
 from supremum.arrays.backends import kernels
-from supremum.arrays.backends.base import Backend, Plan, Raw
+from supremum.arrays.backends.base import Backend, CallPlan, Raw
 from supremum.arrays.backends.numpy import host_converter
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.decisions import ResultType
@@ -68,7 +68,7 @@ class JaxBackend(Backend):
         aval = raw.aval  # the array itself says whether it is weak
         return aval.dtype, aval.weak_type, not aval.shape, None
 
-    def prepare(self, plan: Plan) -> Callable[..., Raw]:
+    def prepare(self, plan: CallPlan) -> Callable[..., Raw]:
         """One jitted function per decision."""
         if (comparison := kernels.known_comparison(self, plan)) is not None:
             return comparison
@@ -105,7 +105,7 @@ class JaxBackend(Backend):
         ]
         return _with_x64_check(prepared, kernels.compose(run, explicit), plan)
 
-    def clarify_error(self, plan: Plan, error: Exception, operands: Sequence[Any]) -> Exception:
+    def clarify_error(self, plan: CallPlan, error: Exception, operands: Sequence[Any]) -> Exception:
         """A clearer error for missing kernels, and for operands on several devices."""
         if isinstance(error, jax.errors.JaxRuntimeError):
             lacking = [dtype for dtype in dict.fromkeys(plan.compute) if not _computes_in(dtype)]
@@ -121,7 +121,7 @@ class JaxBackend(Backend):
             return error  # it is about their shapes or values
         return kernels.missing_kernel(self, plan)
 
-    def _converter(self, plan: Plan, position: int) -> Callable[[Any], Any] | None:
+    def _converter(self, plan: CallPlan, position: int) -> Callable[[Any], Any] | None:
         key, dtype = plan.keys[position], plan.compute[position]
         if key.backend is self or (key.backend is None and plan.result.weak):
             return None  # JAX takes a number as it is if all operands are weak
@@ -133,7 +133,7 @@ class JaxBackend(Backend):
         # JAX would narrow 64 bits on the way to the device, and round numbers differently when it traces.
         return host_converter(plan, position)
 
-    def _check_representable(self, plan: Plan, dtypes: set[DType]) -> bool:
+    def _check_representable(self, plan: CallPlan, dtypes: set[DType]) -> bool:
         """Whether some of the dtypes need x64 on, or explicit 64-bit dtypes allowed.
 
         Raises:
@@ -369,7 +369,7 @@ def _not_computed(dtypes: Sequence[DType]) -> str:
     return f"JAX has {' and '.join(map(str, dtypes))}, but does not compute in it on this device"
 
 
-def _needs_x64_error(plan: Plan) -> RuntimeDtypeError:
+def _needs_x64_error(plan: CallPlan) -> RuntimeDtypeError:
     if (asked := plan.options.get("dtype")) is not None:
         JAX.native_dtype(asked)  # its error has the right fix
     operands = ", ".join(str(key.operand) for key in plan.keys)
@@ -386,7 +386,7 @@ def _as_jax_array(cast: Callable[[Any], Any], dtype: DType, value: Any) -> Any:
     return jnp.asarray(np.asarray(cast(value)), dtype)
 
 
-def _with_x64_check(prepared: Callable[..., Raw], explicit: Callable[..., Raw], plan: Plan) -> Callable[..., Raw]:
+def _with_x64_check(prepared: Callable[..., Raw], explicit: Callable[..., Raw], plan: CallPlan) -> Callable[..., Raw]:
     """A function that computes in 64 bits and reads JAX's flags at each call.
 
     Args:
@@ -405,7 +405,7 @@ def _with_x64_check(prepared: Callable[..., Raw], explicit: Callable[..., Raw], 
     return compute_under_flags
 
 
-def _only_traced(run: Callable[..., Raw], lacking: Sequence[DType], plan: Plan) -> Callable[..., Raw]:
+def _only_traced(run: Callable[..., Raw], lacking: Sequence[DType], plan: CallPlan) -> Callable[..., Raw]:
     """A function of formats that XLA does not compute in: JAX may trace it, and any other call raises.
 
     Since JAX 0.12 XLA ends the process when it compiles some operations of these formats; before, it raised an error.
@@ -449,7 +449,7 @@ def _is_computed(prepared: Callable[..., Raw], operands: Sequence[Any]) -> bool:
     return True
 
 
-def _fails_in_float32(plan: Plan, operands: Sequence[Any]) -> bool:
+def _fails_in_float32(plan: CallPlan, operands: Sequence[Any]) -> bool:
     """Whether JAX does not compute a function that a plan builds for arrays of these shapes in float32 either."""
     if plan.build is None:
         return False

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from supremum.arrays.backends.base import Backend, Key, Plan, Raw
+from supremum.arrays.backends.base import Backend, CallPlan, Key, Raw
 from supremum.arrays.errors import DeviceError, RuntimeDtypeError
 from supremum.formats import DType, as_format
 from supremum.number_conversion import fits, usual_steps
@@ -22,7 +22,7 @@ from supremum.typing import Scalar
 
 
 def elementwise_function(
-    backend: Backend, plan: Plan, module: ModuleType, names: Mapping[str, str]
+    backend: Backend, plan: CallPlan, module: ModuleType, names: Mapping[str, str]
 ) -> Callable[..., Raw]:
     """The library's function for an elementwise operation.
 
@@ -51,7 +51,7 @@ def _quotient_without_fraction(module: Any, a: Any, b: Any) -> Raw:
     return module.where(is_rounded_down, quotient + 1, quotient)
 
 
-def between_casts(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+def between_casts(backend: Backend, plan: CallPlan) -> Callable[..., Raw]:
     """The function that a plan builds, with operands as planned; a wrong dtype of its result is cast.
 
     Args:
@@ -79,7 +79,7 @@ def between_casts(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     return run
 
 
-def missing_kernel(backend: Backend, plan: Plan, where: str = "") -> RuntimeDtypeError:
+def missing_kernel(backend: Backend, plan: CallPlan, where: str = "") -> RuntimeDtypeError:
     """The error for a function that a library has, but not for the dtypes of a plan."""
     dtypes = " and ".join(dict.fromkeys(map(str, plan.compute)))
     return RuntimeDtypeError(f"{backend.name} has no {plan.operation.name} for {dtypes}{where}", decision=plan.decision)
@@ -133,7 +133,7 @@ def caster_of(dtype: DType, *, silent: bool = True) -> Callable[[Scalar], Any]:
     return make_quietly if row.category == "complex" else make_in_range
 
 
-def caster_of_number(plan: Plan, position: int, *, silent: bool = True) -> Callable[[Scalar], Any]:
+def caster_of_number(plan: CallPlan, position: int, *, silent: bool = True) -> Callable[[Scalar], Any]:
     """A function that makes a NumPy scalar from a Python number, through the formats that the rules name.
 
     Args:
@@ -157,7 +157,7 @@ def caster_of_number(plan: Plan, position: int, *, silent: bool = True) -> Calla
     return lambda value: cast(complex(along(value.real), along(value.imag)))
 
 
-def has_usual_steps(plan: Plan) -> bool:
+def has_usual_steps(plan: CallPlan) -> bool:
     """Whether the constructor of a scalar converts the Python numbers of a plan as the rules say."""
     operands = zip(plan.keys, plan.compute, plan.number_steps, strict=False)  # there are no steps without numbers
     return all(
@@ -200,7 +200,7 @@ def compose(
             return converted
 
 
-def library_agrees(plan: Plan, rules: RuleSet) -> bool:
+def library_agrees(plan: CallPlan, rules: RuleSet) -> bool:
     """Whether a library, given the operands as they are, follows a plan by itself.
 
     Args:
@@ -214,14 +214,14 @@ def library_agrees(plan: Plan, rules: RuleSet) -> bool:
     return verdict.result is not None and (verdict.result.dtype, verdict.compute) == (plan.result.dtype, plan.compute)
 
 
-def reduces_alike(backend: Backend, plan: Plan) -> bool:
+def reduces_alike(backend: Backend, plan: CallPlan) -> bool:
     """Whether a plan is a reduction, and the library by itself accumulates and returns what the rules decide."""
     if plan.operation.family is not Family.REDUCTION or plan.options.get("dtype") is not None or not backend.rules:
         return False
     return plan.keys[0].backend is backend and library_agrees(plan, find_rules(backend.rules))
 
 
-def numbers_in_range(plan: Plan, make: Callable[[Any], Any] | None = None) -> list[Callable[[Any], Any] | None]:
+def numbers_in_range(plan: CallPlan, make: Callable[[Any], Any] | None = None) -> list[Callable[[Any], Any] | None]:
     """For a library that promotes alike, converters that make Python ints fit an integer dtype; None for the rest.
 
     Args:
@@ -239,13 +239,13 @@ def numbers_in_range(plan: Plan, make: Callable[[Any], Any] | None = None) -> li
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
-def compares_by_value(plan: Plan) -> bool:
+def compares_by_value(plan: CallPlan) -> bool:
     """Whether integers are compared with a Python int that is not converted to their dtype."""
     steps = zip(plan.keys, plan.number_steps, strict=False)  # there are no steps without numbers
     return plan.operation.name in _COMPARISONS and any(key.backend is None and not each for key, each in steps)
 
 
-def known_comparison(backend: Backend, plan: Plan) -> Callable[..., Raw] | None:
+def known_comparison(backend: Backend, plan: CallPlan) -> Callable[..., Raw] | None:
     """A comparison by value with an int beyond the dtype of the integers, which has the same answer for all of them.
 
     Args:
@@ -267,13 +267,13 @@ def known_comparison(backend: Backend, plan: Plan) -> Callable[..., Raw] | None:
     return lambda *operands: prepared(operands[place], operands[place])
 
 
-def known_int(plan: Plan) -> int | None:
+def known_int(plan: CallPlan) -> int | None:
     """The position of an exponent that is a Python int and takes no dtype: the power is a product of the bases."""
     is_power = plan.operation.name == "pow" and plan.keys[1].backend is None
     return 1 if is_power and plan.keys[1].operand.category == "integer" else None
 
 
-def known_int_wrapper(plan: Plan, position: int) -> Callable[[int], int] | None:
+def known_int_wrapper(plan: CallPlan, position: int) -> Callable[[int], int] | None:
     """A function that wraps the known exponent around; None if the rules give it a float dtype or none."""
     dtype = plan.compute[position]
     if not plan.number_steps[position] or as_format(dtype).is_inexact:
@@ -282,7 +282,7 @@ def known_int_wrapper(plan: Plan, position: int) -> Callable[[int], int] | None:
     return lambda exponent: int(cast(exponent))
 
 
-def power_by_products(prepared: Callable[..., Raw], backend: Backend, plan: Plan) -> Callable[..., Raw]:
+def power_by_products(prepared: Callable[..., Raw], backend: Backend, plan: CallPlan) -> Callable[..., Raw]:
     """A power of integers whose exponent does not wrap around if the rules give it no dtype.
 
     Args:

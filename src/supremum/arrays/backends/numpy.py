@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from supremum.arrays.backends import kernels
-from supremum.arrays.backends.base import Backend, Key, Plan, Raw
+from supremum.arrays.backends.base import Backend, CallPlan, Key, Raw
 from supremum.arrays.errors import NarrowingError
 from supremum.errors import OperandError, shown
 from supremum.formats import DType, Format, as_format
@@ -55,7 +55,7 @@ class NumpyBackend(Backend):
         array = np.asarray(raw)
         return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
-    def prepare(self, plan: Plan) -> Callable[..., Raw]:
+    def prepare(self, plan: CallPlan) -> Callable[..., Raw]:
         """NumPy's own function, between casts where they are needed."""
         if plan.build is not None:
             return kernels.between_casts(self, plan)
@@ -82,7 +82,7 @@ class NumpyBackend(Backend):
         finish = partial(np.asarray, dtype=target) if zero_d else _caster(found, target)
         return kernels.power_by_products(kernels.compose(function, converters, finish), self, plan)
 
-    def converter(self, plan: Plan, position: int) -> Callable[[Any], Any] | None:
+    def converter(self, plan: CallPlan, position: int) -> Callable[[Any], Any] | None:
         """As in the base class."""
         key, dtype = plan.keys[position], plan.compute[position]
         if key.backend is None:
@@ -159,7 +159,7 @@ _FASTER: dict[str, Callable[..., Any]] = {
 }
 
 
-def _is_plain(plan: Plan) -> bool:
+def _is_plain(plan: CallPlan) -> bool:
     """Whether NumPy can take all operands as they are.
 
     It makes an array of a Python number that stands alone, and ml_dtypes takes no number of more than 64 bits.
@@ -170,7 +170,7 @@ def _is_plain(plan: Plan) -> bool:
     )
 
 
-def _agrees(plan: Plan) -> bool:
+def _agrees(plan: CallPlan) -> bool:
     """Whether NumPy, given the operands as they are, computes what a plan asks for."""
     return _is_plain(plan) and kernels.has_usual_steps(plan) and kernels.library_agrees(plan, RULES)
 
@@ -214,7 +214,7 @@ def _caster(source: DType, target: DType, *, checked: bool = False) -> Callable[
     return None if source == target else partial(_cast if _is_direct(source, target) else _detour, target)
 
 
-def host_converter(plan: Plan, position: int) -> Callable[[Any], Any]:
+def host_converter(plan: CallPlan, position: int) -> Callable[[Any], Any]:
     """A function that converts a Python number, or an array of NumPy, on its way to another library."""
     if plan.keys[position].backend is None:
         return kernels.caster_of_number(plan, position)
@@ -222,7 +222,7 @@ def host_converter(plan: Plan, position: int) -> Callable[[Any], Any]:
 
 
 def converter_for(
-    backend: Backend, plan: Plan, position: int, cast: Callable[[Raw], Raw]
+    backend: Backend, plan: CallPlan, position: int, cast: Callable[[Raw], Raw]
 ) -> Callable[[Any], Any] | None:
     """A function that converts an operand to an array of a library, where the result will be.
 

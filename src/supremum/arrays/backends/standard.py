@@ -13,7 +13,7 @@ import array_api_compat
 import numpy as np
 
 from supremum.arrays.backends import kernels
-from supremum.arrays.backends.base import Backend, Plan, Raw
+from supremum.arrays.backends.base import Backend, CallPlan, Raw
 from supremum.arrays.backends.numpy import converter_for
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.errors import OperandError, UnknownDtypeError
@@ -40,7 +40,7 @@ class StandardBackend(Backend):
         except UnknownDtypeError as error:
             raise OperandError(f"the operand's dtype must be numeric, got {raw.dtype}") from error
 
-    def prepare(self, plan: Plan) -> Callable[..., Raw]:
+    def prepare(self, plan: CallPlan) -> Callable[..., Raw]:
         """The standard's function, between casts where they are needed."""
         if plan.build is not None:
             return kernels.between_casts(self, plan)
@@ -60,14 +60,14 @@ class StandardBackend(Backend):
             kernels.compose(function, converters, None if found == target else self._caster(target)), self, plan
         )
 
-    def converter(self, plan: Plan, position: int) -> Callable[[Any], Any] | None:
+    def converter(self, plan: CallPlan, position: int) -> Callable[[Any], Any] | None:
         """As in the base class."""
         return converter_for(self, plan, position, self._caster(plan.compute[position]))
 
     def _caster(self, dtype: DType) -> Callable[[Raw], Raw]:
         return lambda raw: self.astype(raw, dtype)
 
-    def device_of_plan(self, plan: Plan) -> Any:
+    def device_of_plan(self, plan: CallPlan) -> Any:
         """The device of all arrays.
 
         Raises:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from supremum.arrays.backends import kernels
-from supremum.arrays.backends.base import Backend, Plan, Raw
+from supremum.arrays.backends.base import Backend, CallPlan, Raw
 from supremum.arrays.backends.numpy import converter_for
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.formats import FORMATS, DType, Format, as_format
@@ -48,7 +48,7 @@ class TorchBackend(Backend):
         """The dtype of a tensor."""
         return _FORMAT.get(raw.dtype) or super().dtype_of(raw)
 
-    def prepare(self, plan: Plan) -> Callable[..., Raw]:
+    def prepare(self, plan: CallPlan) -> Callable[..., Raw]:
         """PyTorch's own function, between casts where they are needed."""
         if plan.build is not None:
             return kernels.between_casts(self, plan)
@@ -68,11 +68,11 @@ class TorchBackend(Backend):
         prepared = kernels.compose(function, converters, None if found == target else _caster(target))
         return kernels.power_by_products(prepared, self, plan)
 
-    def converter(self, plan: Plan, position: int) -> Callable[[Any], Any] | None:
+    def converter(self, plan: CallPlan, position: int) -> Callable[[Any], Any] | None:
         """As in the base class."""
         return converter_for(self, plan, position, _caster(self.native_dtype(plan.compute[position])))
 
-    def _takes(self, function: Callable[..., Raw], plan: Plan) -> bool:
+    def _takes(self, function: Callable[..., Raw], plan: CallPlan) -> bool:
         """Whether a function of PyTorch takes the operands as they are: many take no number on the left."""
         try:
             self._try(function, plan, [kernels.sample_of(key) for key in plan.keys])
@@ -80,7 +80,7 @@ class TorchBackend(Backend):
             return False
         return True
 
-    def _try(self, function: Callable[..., Raw], plan: Plan, operands: list[Any]) -> Any:
+    def _try(self, function: Callable[..., Raw], plan: CallPlan, operands: list[Any]) -> Any:
         """The dtype of the result of PyTorch's function.
 
         Raises:
@@ -91,7 +91,7 @@ class TorchBackend(Backend):
         except (RuntimeError, TypeError) as error:  # a missing kernel is a RuntimeError or its NotImplementedError
             raise kernels.missing_kernel(self, plan, f" on {self.device_of_plan(plan)}") from error
 
-    def device_of_plan(self, plan: Plan) -> Any:
+    def device_of_plan(self, plan: CallPlan) -> Any:
         """The device of the result. As in PyTorch, 0-d tensors on the CPU go with any device.
 
         Raises:
@@ -155,7 +155,7 @@ def _caster(native: Any) -> Callable[[Any], Raw]:
     return lambda raw: raw.to(native)
 
 
-def _library_agrees(plan: Plan, rules: TorchRules) -> bool:
+def _library_agrees(plan: CallPlan, rules: TorchRules) -> bool:
     """Whether PyTorch itself follows a plan, once Python numbers are rounded as planned."""
     if kernels.library_agrees(plan, rules):
         return True
@@ -166,7 +166,7 @@ def _library_agrees(plan: Plan, rules: TorchRules) -> bool:
     )
 
 
-def _numbers(plan: Plan) -> list[Callable[[Any], Any] | None]:
+def _numbers(plan: CallPlan) -> list[Callable[[Any], Any] | None]:
     """Converters of Python numbers after which PyTorch computes with them as planned."""
     numbers = kernels.numbers_in_range(plan, int)
     for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True)):

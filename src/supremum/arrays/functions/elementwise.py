@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from supremum.argument_checks import chosen, flag, real_number
-from supremum.arrays.backends import Backend, Plan, Raw
+from supremum.arrays.backends import Backend, CallPlan, Raw
 from supremum.arrays.functions.examples import EXAMPLES
 from supremum.arrays.functions.losses import LOSSES, REDUCTIONS
 from supremum.arrays.functions.promoting import PROMOTING_FUNCTIONS
@@ -39,7 +39,7 @@ def _loss_arguments(name: str) -> Callable[..., Arguments]:
     return arguments
 
 
-def _loss(name: str) -> Callable[[Backend, Plan], Callable[..., Raw]]:
+def _loss(name: str) -> Callable[[Backend, CallPlan], Callable[..., Raw]]:
     compute = LOSSES[name][0]
     return lambda backend, plan: partial(compute, backend, **plan.options)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from supremum.argument_checks import whole_number
-from supremum.arrays.backends import Backend, Plan, Raw
+from supremum.arrays.backends import Backend, CallPlan, Raw
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.calls import PreparedCall
 from supremum.arrays.pass_through_function import PassThroughFunction
@@ -60,8 +60,8 @@ def _several(name: str, arrays: Sequence[ArrayLike]) -> list[Any]:
     return found
 
 
-def _of_list(name: str) -> Callable[[Backend, Plan], Callable[..., Raw]]:
-    def build(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+def _of_list(name: str) -> Callable[[Backend, CallPlan], Callable[..., Raw]]:
+    def build(backend: Backend, plan: CallPlan) -> Callable[..., Raw]:
         function, axis = backend.function(name), plan.options["axis"]
         return (lambda *operands: function(operands)) if axis == 0 else lambda *operands: function(operands, axis=axis)
 
@@ -87,7 +87,7 @@ def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Arguments:
     return (condition, x1, x2), {}
 
 
-def _choice(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+def _choice(backend: Backend, plan: CallPlan) -> Callable[..., Raw]:
     condition = plan.keys[0].operand
     if condition.category != "bool":
         raise ArgumentError(f"where() needs a boolean condition, got {condition.name}; use condition != 0")
@@ -144,7 +144,7 @@ def _is_ignored(x: ArrayLike, name: str, bound: ArrayLike) -> bool:
     return rules.ignores_bound(array, number, is_lower=name == "maximum")
 
 
-def _limits(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+def _limits(backend: Backend, plan: CallPlan) -> Callable[..., Raw]:
     names = plan.options["bounds"]
     if len(names) == 2 and backend is NUMPY and as_format(plan.compute[0]).is_builtin:
         return NUMPY.function("clip")  # it does not support the formats of ml_dtypes
@@ -254,7 +254,7 @@ def searchsorted(x1: ArrayLike, x2: ArrayLike, /, *, side: str = "left", sorter:
     return (x1, x2) if sorter is None else (x1, x2, sorter), {"side": side}
 
 
-def _search(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+def _search(backend: Backend, plan: CallPlan) -> Callable[..., Raw]:
     function, side = backend.function("searchsorted"), plan.options["side"]
     return lambda x1, x2, sorter=None: function(x1, x2, side=side, **({} if sorter is None else {"sorter": sorter}))
 
@@ -292,7 +292,7 @@ def diff(
     return (x, *ends.values()), {"axis": axis, "n": whole_number("n", n, 0, 2**63 - 1), "ends": (*ends,)}
 
 
-def _differences(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+def _differences(backend: Backend, plan: CallPlan) -> Callable[..., Raw]:
     function, (axis, n, names) = backend.function("diff"), plan.options.values()
 
     def differences(x: Raw, *ends: Raw) -> Raw:

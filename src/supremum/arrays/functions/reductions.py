@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from supremum.argument_checks import flag, real_number, whole_number
 from supremum.arrays.backends.base import Build
-from supremum.arrays.promoting_function import Arguments, Reduction
+from supremum.arrays.promoting_function import Arguments, ReducingFunction
 from supremum.arrays.reduction_kernels import Axes, mean_without_nan, median, reduction, sum_without_nan
 from supremum.formats import argument_dtype
 from supremum.typing import ArrayLike, DTypeLike
@@ -53,7 +53,7 @@ def _variance_arguments(
 def _reduction(
     operation: str, arguments: Callable[..., Arguments], what: str, more: str = "", build: Build = reduction,
     name: str = "",
-) -> Reduction:  # fmt: skip
+) -> ReducingFunction:  # fmt: skip
     last = f"\n        {more}" if more else ""
     doc = f"""{what}, in the dtype that the rules in force decide for `{operation}`.
 
@@ -67,7 +67,7 @@ def _reduction(
         PromotionError: if the rules refuse.
         RuntimeDtypeError: if the library does not compute it in the dtype that the rules decide.
     """
-    return Reduction(operation, arguments, build, name=name, doc=doc)
+    return ReducingFunction(operation, arguments, build, name=name, doc=doc)
 
 
 _DTYPE: Final = "dtype: the dtype of the result; None for the dtype that the rules decide."
@@ -90,5 +90,5 @@ _ALL = (
         "mean", _sum_arguments, "The mean of the elements that are not NaN", _DTYPE, mean_without_nan, "nanmean"
     ),
 )
-REDUCTION_FUNCTIONS: dict[str, Reduction] = {function.name: function for function in _ALL}
+REDUCTION_FUNCTIONS: dict[str, ReducingFunction] = {function.name: function for function in _ALL}
 """The reductions of the namespace, by name."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from supremum.argument_checks import chosen, flag, whole_number
-from supremum.arrays.backends import Backend, Plan, Raw
+from supremum.arrays.backends import Backend, CallPlan, Raw
 from supremum.arrays.functions.compositions import as_inexact
 from supremum.arrays.pass_through_function import PassThroughFunction
 from supremum.arrays.promoting_function import Arguments, PromotingFunction
@@ -193,7 +193,7 @@ def _bins(backend: Backend, *, length: int) -> Callable[..., Any]:
     return partial(function, minlength=length, **({"length": length} if backend.in_jax else {}))
 
 
-def _sums_of_bins(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+def _sums_of_bins(backend: Backend, plan: CallPlan) -> Callable[..., Raw]:
     function, xp = _bins(backend, length=plan.options["length"]), backend.xp
     if as_format(plan.compute[1]).category != "complex":
         return lambda x, weights: function(x, weights=weights)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from supremum.argument_checks import chosen, whole_number
-from supremum.arrays.backends import Backend, Plan, Raw
+from supremum.arrays.backends import Backend, CallPlan, Raw
 from supremum.arrays.backends.numpy import NUMPY, builtin_dtype
 from supremum.arrays.calls import Prepared, PreparedCall
 from supremum.arrays.functions.creation import ASTYPE
@@ -45,7 +45,7 @@ def einsum(subscripts: str, /, *operands: ArrayLike) -> Arguments:
     return operands if len(operands) > 1 else operands * 2, {"subscripts": subscripts, "alone": len(operands) == 1}
 
 
-def _einsum(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+def _einsum(backend: Backend, plan: CallPlan) -> Callable[..., Raw]:
     function = _in_builtin(backend, plan, backend.function("einsum"))
     subscripts = plan.options["subscripts"]
     if plan.options["alone"]:
@@ -53,7 +53,7 @@ def _einsum(backend: Backend, plan: Plan) -> Callable[..., Raw]:
     return partial(function, subscripts)
 
 
-def _in_builtin(backend: Backend, plan: Plan, function: Callable[..., Raw]) -> Callable[..., Raw]:
+def _in_builtin(backend: Backend, plan: CallPlan, function: Callable[..., Raw]) -> Callable[..., Raw]:
     """A function of NumPy that lacks the formats of ml_dtypes, computed in a wider format and rounded once."""
     wide = builtin_dtype(plan.compute[0])
     if backend is not NUMPY or wide == plan.compute[0]:
@@ -162,7 +162,7 @@ def dot(x1: ArrayLike, x2: ArrayLike, /) -> Arguments:
     return (x1, x2), {}
 
 
-def _dot(backend: Backend, _: Plan) -> Callable[..., Raw]:
+def _dot(backend: Backend, _: CallPlan) -> Callable[..., Raw]:
     if backend is NUMPY or backend.in_jax:
         return backend.function("dot")
     product = backend.function("tensordot")
@@ -189,7 +189,7 @@ def convolve(x1: ArrayLike, x2: ArrayLike, /, mode: str = "full") -> Arguments:
     return (x1, x2), {"mode": chosen("mode", mode, ("full", "same", "valid"))}
 
 
-def _convolve(backend: Backend, plan: Plan) -> Callable[..., Raw]:
+def _convolve(backend: Backend, plan: CallPlan) -> Callable[..., Raw]:
     mode, function = plan.options["mode"], getattr(backend.xp, "convolve", None)
     if function is None:
         return partial(_by_windows, backend.xp, mode)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from supremum.errors import SupremumError, near_names, shown
 from supremum.nn.weights.pieces import Array, Place, Shape
-from supremum.nn.weights.plans import Plan, plan_of
+from supremum.nn.weights.plans import WeightPlan, plan_of
 from supremum.nn.weights.trees import name_of
 
 _MOST_LINES = 40
@@ -46,7 +46,7 @@ class WeightMismatchError(SupremumError, ValueError):
 
 
 def mismatch(
-    plan: Plan, problems: Sequence[str], names: Mapping[str, str] = MappingProxyType({})
+    plan: WeightPlan, problems: Sequence[str], names: Mapping[str, str] = MappingProxyType({})
 ) -> WeightMismatchError:
     """Make the error.
 
@@ -68,7 +68,7 @@ def mismatch(
     return error
 
 
-def name_problems(plan: Plan) -> list[str]:
+def name_problems(plan: WeightPlan) -> list[str]:
     """Describe missing arrays, arrays of other shapes, and arrays without a variable.
 
     The first of each kind have the nearest names, as many as a message shows; to find them for thousands takes minutes.
@@ -107,7 +107,7 @@ def _nearest(places: Mapping[Place, Shape], others: Mapping[Place, Shape], libra
     return near
 
 
-def fitting_names(plan: Plan) -> dict[str, str]:
+def fitting_names(plan: WeightPlan) -> dict[str, str]:
     """Find the names of layers with which all arrays fit in shape, in the order of the layers; empty if there are none.
 
     Args:
@@ -129,7 +129,7 @@ def fitting_names(plan: Plan) -> dict[str, str]:
     return {path: name_of(place, library) for path, place in places.items()}
 
 
-def _take(plan: Plan, unit: str, free: dict[Place, Array]) -> bool:
+def _take(plan: WeightPlan, unit: str, free: dict[Place, Array]) -> bool:
     """Remove the arrays of a unit from the free ones, if all of them are there in the right shapes."""
     shapes = plan.shapes(unit)
     if any(place not in free or free[place].shape != shape for place, shape in shapes.items()):

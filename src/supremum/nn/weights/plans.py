@@ -14,7 +14,7 @@ from supremum.nn.weights.pieces import Array, Piece, Place, Shape
 
 
 @dataclass(frozen=True)
-class Plan:
+class WeightPlan:
     """The pieces of a model in another library, with their places in both.
 
     Args:
@@ -43,8 +43,8 @@ class Plan:
         return {piece.theirs: piece.their_shape(self.variables[piece.ours].shape) for piece in pieces}
 
 
-def plan_of(layer: Layer, library: str, names: Mapping[str, Place], given: Mapping[Place, Array]) -> Plan:
-    """Plan where each variable of a model is in another library.
+def plan_of(layer: Layer, library: str, names: Mapping[str, Place], given: Mapping[Place, Array]) -> WeightPlan:
+    """WeightPlan where each variable of a model is in another library.
 
     Args:
         layer: the model, with variables.
@@ -79,7 +79,7 @@ def plan_of(layer: Layer, library: str, names: Mapping[str, Place], given: Mappi
         free.difference_update(piece.ours for piece in form)
         for piece in form:
             places.setdefault(piece.ours, piece.theirs)
-    return Plan(layer, variables, library, names, given, pieces)
+    return WeightPlan(layer, variables, library, names, given, pieces)
 
 
 def _is_inside(path: str, outer: str) -> bool:
@@ -99,8 +99,8 @@ def _place(form: Sequence[Piece], base: Place, path: str, unit: str, known: Call
     return placed
 
 
-def plan_for(layer: Layer, library: str, names: Mapping[str, Place], given: Mapping[Place, Array]) -> Plan:
-    """Plan for arrays; first parts that all their names share are dropped if more arrays match without them.
+def plan_for(layer: Layer, library: str, names: Mapping[str, Place], given: Mapping[Place, Array]) -> WeightPlan:
+    """WeightPlan for arrays; first parts that all their names share are dropped if more arrays match without them.
 
     Args:
         layer: the model, with variables.

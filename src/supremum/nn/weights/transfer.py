@@ -21,7 +21,7 @@ from supremum.nn.weights.conversions import TABLES
 from supremum.nn.weights.fitting import dtype_problem
 from supremum.nn.weights.mismatches import fitting_names, mismatch, name_problems
 from supremum.nn.weights.pieces import Array, Piece, Place
-from supremum.nn.weights.plans import Plan, plan_for, plan_of
+from supremum.nn.weights.plans import WeightPlan, plan_for, plan_of
 from supremum.nn.weights.trees import name_of, place_of, read_tree, write_tree
 from supremum.typing import PyTree
 
@@ -125,7 +125,7 @@ def _checked(layer: Layer, library: str, names: Any) -> tuple[str, dict[str, Pla
     return library, places
 
 
-def _by_name(plan: Plan, values: Sequence[Any]) -> dict[str, Any]:
+def _by_name(plan: WeightPlan, values: Sequence[Any]) -> dict[str, Any]:
     """Name a list of arrays, which are in the order of the layers."""
     names = [name_of(place, plan.library) for place in plan.shapes()]
     if len(names) != len(values):
@@ -133,7 +133,7 @@ def _by_name(plan: Plan, values: Sequence[Any]) -> dict[str, Any]:
     return dict(zip(names, values, strict=True))
 
 
-def _value(plan: Plan, pieces: Sequence[Piece], variable: Variable, is_rounded: bool) -> jax.Array:
+def _value(plan: WeightPlan, pieces: Sequence[Piece], variable: Variable, is_rounded: bool) -> jax.Array:
     """Join the pieces of a variable, and cast the result to its dtype; sums are in at least float32.
 
     Raises:
