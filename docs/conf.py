@@ -64,6 +64,7 @@ _UNNAMED = (
     "Initializer",
     "InputSpecs",
     "Ints",
+    "LayerNode",
     "MeanState",
     "Operands",
     "OptimizerLike",
