@@ -140,7 +140,7 @@ class Array(_Base):
     def runtime_of(operands: Sequence[Any]) -> Runtime:
         """The runtime of an operation on these operands, where `explain` tries its fixes."""
         rules = SCOPE.get().rules
-        keys = [found[1] for operand in operands if (found := as_key(operand, rules)) is not None]
+        keys = [keyed_raw[1] for operand in operands if (keyed_raw := as_key(operand, rules)) is not None]
         return Trial(keys) if len(keys) == len(operands) else UNWRAPPED
 
     # Properties
@@ -384,8 +384,8 @@ class Array(_Base):
         Args:
             axis: the dimensions to remove; None for all.
         """
-        found = tuple(i for i, length in enumerate(self.shape) if length == 1) if axis is None else axis
-        return _squeeze(self, axis=found)
+        axes = tuple(i for i, length in enumerate(self.shape) if length == 1) if axis is None else axis
+        return _squeeze(self, axis=axes)
 
 
 _BINARY = {

@@ -134,11 +134,11 @@ def write_result(
     result = f"{function}(...)"
     check_mutable(kept, f"x = {result} without out=, or x = x.at[...].set({result}) to keep the dtype of x")
     with refused_in_place(kept, name, inputs) if inputs else nullcontext():
-        found = compute()
-    if found is not NotImplemented:
-        kept.unwrap()[...] = stored(kept, found, name or function, inputs)
-        found = out
-    return found
+        output = compute()
+    if output is not NotImplemented:
+        kept.unwrap()[...] = stored(kept, output, name or function, inputs)
+        output = out
+    return output
 
 
 def check_mutable(array: WrappedArray, instead: str) -> None:
@@ -191,23 +191,23 @@ class _Store(Function):
         decision = _raise_if_refused(_decide_storing(array, ASSIGN.name, (value,), storing))
         backend, dtype, library = array.backend, array.dtype, key.backend
 
-        def accept_number(held: Raw, number: Any) -> Any:
+        def accept_number(destination: Raw, number: Any) -> Any:
             # Numbers share what is prepared, whether they fit or not. A comparison takes less time than `fits`.
             is_usual = number.__class__ is not complex and low <= number <= high
             if not is_usual and not fits(number, row):
-                _raise_if_refused(_decide_storing(wrap(held), ASSIGN.name, (number,), storing))
+                _raise_if_refused(_decide_storing(wrap(destination), ASSIGN.name, (number,), storing))
             return caster(number)
 
-        def accept_float(held: Raw, number: float) -> Any:
-            return number if low <= number <= high else accept_number(held, number)
+        def accept_float(destination: Raw, number: float) -> Any:
+            return number if low <= number <= high else accept_number(destination, number)
 
-        def accepted(held: Raw, raw: Raw) -> Raw:
+        def accepted(destination: Raw, raw: Raw) -> Raw:
             if library is None:
-                raw = accept_number(held, raw)
+                raw = accept_number(destination, raw)
             elif key.dtype != dtype:
                 raw = _cast(dtype, raw, library, decision, rules)
             is_ready = backend is NUMPY or library is backend
-            return raw if is_ready else backend.asarray(raw, device=backend.device_of(held))
+            return raw if is_ready else backend.asarray(raw, device=backend.device_of(destination))
 
         in_force = _rules_of(array)
         row, caster, rules = as_format(dtype), caster_of(dtype), storing or in_force
@@ -217,8 +217,8 @@ class _Store(Function):
         accept = accept_float if is_rounded and row.category == "float" else accepted
         follows_flags = backend.in_jax and rules_like in FOLLOWING
         reads_value = in_force.reads_values and holds_value(key)
-        given = array.unwrap(), raw
-        return (Prepared(partial(accept, *given)), ()) if follows_flags or reads_value else (Prepared(accept), given)
+        raws = array.unwrap(), raw
+        return (Prepared(partial(accept, *raws)), ()) if follows_flags or reads_value else (Prepared(accept), raws)
 
 
 value_to_store: Callable[..., Any] = _Store(None).call
@@ -248,11 +248,11 @@ def change_elements(array: WrappedArray, name: str, value: ArrayLike, change: Ca
     if as_format(computed).category != "bool" and not _is_in_range(key, raw, as_format(computed)):
         raise InPlaceError(_refuse_values(decision, f"b is out of range of {computed}"))
     if key.backend is backend:
-        given = backend.astype(raw, computed, copy=False)
+        operand = backend.astype(raw, computed, copy=False)
     else:
         host = caster_of(computed)(raw) if key.backend is None else NUMPY.astype(raw, computed)
-        given = backend.asarray(host, device=array.device)
-    result = change(backend.astype(array.unwrap(), decision.verdict.compute[0], copy=False), given)
+        operand = backend.asarray(host, device=array.device)
+    result = change(backend.astype(array.unwrap(), decision.verdict.compute[0], copy=False), operand)
     return _cast(array.dtype, result, backend, decision, _rules_of(array))
 
 
@@ -275,9 +275,9 @@ def check_fits(array: WrappedArray, name: str, value: ArrayLike) -> None:
         InPlaceError: if it is out of range.
     """
     row, rules = as_format(array.dtype), _rules_of(array)
-    found = as_key(value, rules)
-    if found is not None and not _is_in_range(found[1], found[0], row):
-        raw, key = found
+    keyed_raw = as_key(value, rules)
+    if keyed_raw is not None and not _is_in_range(keyed_raw[1], keyed_raw[0], row):
+        raw, key = keyed_raw
         operands = operands_of((array.key, key), (array.unwrap(), raw), rules)
         decision = rules.decide(name, operands, array.key.operand)
         raise InPlaceError(_refuse_values(decision, f"b is out of range of {row}, and the array keeps its dtype"))
@@ -293,13 +293,13 @@ def _is_in_range(key: Key, raw: Any, row: Format) -> bool:
 
 
 def _key_of_value(array: WrappedArray, value: Any) -> KeyedRaw:
-    found = as_key(value, _rules_of(array))
-    if found is None:
+    keyed_raw = as_key(value, _rules_of(array))
+    if keyed_raw is None:
         raise OperandError(f"the value must be an array or a Python number, got {type(value).__name__}")
-    key = found[1]
+    key = keyed_raw[1]
     if key.backend is not None and common_backend((array.key, key), ASSIGN.name) is not array.backend:
         raise wrong_library("the value", array.backend, key.backend)
-    return found
+    return keyed_raw
 
 
 def _decide_storing(
@@ -315,13 +315,13 @@ def _decide_storing(
         own: a key that replaces the key of the first operand; None to keep it.
     """
     rules = _rules_of(array)
-    given = [(value, *found) for value in values if (found := as_key(value, rules)) is not None]
-    raws, keys = [raw for _, raw, _ in given], [key for _, _, key in given]
+    triples = [(value, *keyed_raw) for value in values if (keyed_raw := as_key(value, rules)) is not None]
+    raws, keys = [raw for _, raw, _ in triples], [key for _, _, key in triples]
     if own is not None:
         keys[0] = own
     operands = operands_of(keys, raws, rules)
     decision = rules.decide(name, operands, array.key.operand, storing, runtime=Trial(keys))
-    return with_operands(decision, [value for value, _, _ in given])
+    return with_operands(decision, [value for value, _, _ in triples])
 
 
 def _raise_if_refused(decision: Decision) -> Decision:

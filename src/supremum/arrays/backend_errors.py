@@ -30,9 +30,9 @@ def raise_computation_error(
     """
     if isinstance(error, (*_PASSED_THROUGH, *backend.passed_through)):
         return
-    given = [*map(_describe, operands), *(f"{key}={_describe(value)}" for key, value in options.items())]
+    arguments = [*map(_describe, operands), *(f"{key}={_describe(value)}" for key, value in options.items())]
     said = shortened(next(iter(str(error).strip().splitlines()), "") or type(error).__name__)
-    raise computation_error(type(error), f"{name}({listed(given)}) failed in {backend.name}: {said}") from error
+    raise computation_error(type(error), f"{name}({listed(arguments)}) failed in {backend.name}: {said}") from error
 
 
 class computation_errors:  # noqa: N801 (a context manager)
@@ -46,13 +46,13 @@ class computation_errors:  # noqa: N801 (a context manager)
     """
 
     def __init__(self, name: str, backend: Backend, /, *operands: object, **options: object) -> None:
-        self.given: tuple[str, Backend, tuple[object, ...], dict[str, object]] = name, backend, operands, options
+        self.call: tuple[str, Backend, tuple[object, ...], dict[str, object]] = name, backend, operands, options
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Exception):
-            raise_computation_error(*self.given, error)
+            raise_computation_error(*self.call, error)
 
 
 def _describe(value: Any, depth: int = 0) -> str:

@@ -69,17 +69,17 @@ def _convert_data(
     if copy is not None:
         flag("copy", copy)
     weak = isinstance(data, WrappedArray) and data.weak_type and target is None
-    given = unwrapped(data)
-    source = backend_of(given)
+    raw_data = unwrapped(data)
+    source = backend_of(raw_data)
     backend = backend_named(library) if library is not None else source or NUMPY
     if source is None:
-        given, weak = _host_array(given, target, backend)
+        raw_data, weak = _host_array(raw_data, target, backend)
         is_ready = backend is NUMPY and device is None and not copy
-        raw = given if is_ready else backend.asarray(given, given.dtype, device, copy)
+        raw = raw_data if is_ready else backend.asarray(raw_data, raw_data.dtype, device, copy)
     elif source is backend:
-        raw = backend.asarray(source.plain(given), target, device, copy)
+        raw = backend.asarray(source.plain(raw_data), target, device, copy)
     else:
-        host = source.numpy(source.plain(given))
+        host = source.numpy(source.plain(raw_data))
         if weak:  # a weak array takes the default dtype, which may differ in the new library
             host = narrowed(default_dtype(backend, as_operand(host).category), host)
         raw = backend.asarray(host, target, device, copy)
@@ -95,8 +95,8 @@ def _host_array(data: Any, target: DType | None, backend: Backend) -> tuple[np.n
     if not is_of_numbers:
         _check_missing_values(data, target)
     try:
-        found = np.asarray(data)
-        kind = None if target is not None else _CATEGORY_OF.get(found.dtype) or as_operand(found).category
+        array = np.asarray(data)
+        kind = None if target is not None else _CATEGORY_OF.get(array.dtype) or as_operand(array).category
     except (ValueError, TypeError) as error:  # ragged lists, and data that are not numbers
         raise OperandError(
             f"the data must be numbers or nested lists of them, got {type(data).__name__}: {error}"
@@ -107,8 +107,8 @@ def _host_array(data: Any, target: DType | None, backend: Backend) -> tuple[np.n
             target, weak = default_of(data, get_rules(in_jax=backend.in_jax))
         else:
             target = default_dtype(backend, kind)
-    is_ready = target is None or found.dtype == target
-    return found if is_ready else np.array(data, target), weak
+    is_ready = target is None or array.dtype == target
+    return array if is_ready else np.array(data, target), weak
 
 
 def _check_missing_values(data: Any, target: DType | None) -> None:

@@ -151,11 +151,11 @@ class ConversionCounts:
         return sum((total for conversion, total in self if counts(conversion)), _NOTHING)
 
     def _grouped(self, key: Callable[[Conversion], Group]) -> dict[Group, ConversionTotal]:
-        found: dict[Group, ConversionTotal] = {}
+        totals: dict[Group, ConversionTotal] = {}
         for conversion, total in self:
             group = key(conversion)
-            found[group] = found.get(group, _NOTHING) + total
-        return dict(sorted(found.items(), key=lambda item: -item[1].bytes))
+            totals[group] = totals.get(group, _NOTHING) + total
+        return dict(sorted(totals.items(), key=lambda item: -item[1].bytes))
 
     def __str__(self) -> str:
         if not self._found:

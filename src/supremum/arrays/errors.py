@@ -125,9 +125,9 @@ def unsupported(what: str, options: Sequence[str], instead: str) -> OperandError
         options: the names of the options that were given.
         instead: the library's own arrays, and a call with them.
     """
-    given = f" with {listed(options)}" if options else ""
+    suffix = f" with {listed(options)}" if options else ""
     return OperandError(
-        f"{what}{given} does not support an Array; use supremum.ops or a function of supremum.namespace, or pass "
+        f"{what}{suffix} does not support an Array; use supremum.ops or a function of supremum.namespace, or pass "
         f"{instead}"
     )
 

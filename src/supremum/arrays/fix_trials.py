@@ -107,8 +107,8 @@ class Trial:
 
         def compute() -> bool:
             prepared = backend.prepare(plan)
-            held = [key.operand.format.dtype for key in plan.keys if key.backend is not None]
-            dtypes = [*held, *plan.compute, plan.result.dtype]
+            array_dtypes = [key.operand.format.dtype for key in plan.keys if key.backend is not None]
+            dtypes = [*array_dtypes, *plan.compute, plan.result.dtype]
             return backend.try_out(prepared, [*map(sample_of, plan.keys)], dtypes)
 
         return _once((*trial, self.flags), compute)
@@ -129,18 +129,18 @@ def _first(backend: Backend, plan: CallPlan) -> Callable[..., Raw]:  # noqa: ARG
 
 def _once(trial: Hashable, attempt: Callable[[], bool]) -> bool:
     try:
-        found = _KNOWN.get(trial)
+        success = _KNOWN.get(trial)
     except TypeError:  # an option that cannot be a key, such as an array
         return False
-    if found is None:
+    if success is None:
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the warnings would be about the trial, not the user's program
-                found = attempt()
+                success = attempt()
         except _FAILURES:
-            found = False
-        _KNOWN[trial] = found
-    return found
+            success = False
+        _KNOWN[trial] = success
+    return success
 
 
 @cache
@@ -183,13 +183,13 @@ def with_operands(decision: Decision, operands: Sequence[Any]) -> Decision:
     A prepared operation keeps the decision about the numbers that it was first prepared for. Fixes cast arrays that are
     not wrapped with the methods of their own library.
     """
-    found: list[Operand] = []
-    for operand, given in zip(decision.operands, operands, strict=True):
+    new_operands: list[Operand] = []
+    for operand, argument in zip(decision.operands, operands, strict=True):
         # The decision about a NumPy scalar that counts as a number is of this call.
-        is_number = operand.is_python_scalar and not isinstance(given, np.generic)
-        value = given if is_number else operand.value
-        found.append(replace(operand, value=value, library=library_of(given)))
-    return replace(decision, operands=tuple(found))
+        is_number = operand.is_python_scalar and not isinstance(argument, np.generic)
+        value = argument if is_number else operand.value
+        new_operands.append(replace(operand, value=value, library=library_of(argument)))
+    return replace(decision, operands=tuple(new_operands))
 
 
 def no_fix(_operands: tuple[Operand, ...]) -> Fix | None:

@@ -79,13 +79,13 @@ class Namespace(ModuleType):
             self.__array_api_version__ = VERSION
 
     def __getattr__(self, name: str) -> Any:
-        found = self._find(name)
-        if found is _MISSING:
+        attribute = self._find(name)
+        if attribute is _MISSING:
             near = near_names(name, dir(self))
             hint = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
             raise AttributeError(f"{shown(self)} has no {shown(name)}{hint}", name=name, obj=self)
-        setattr(self, name, found)
-        return found
+        setattr(self, name, attribute)
+        return attribute
 
     def _find(self, name: str) -> Any:
         """The object with a name, from our tables or else from the library; `_MISSING` if there is none."""

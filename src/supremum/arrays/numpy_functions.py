@@ -249,12 +249,12 @@ def routes_of(table: str, composed: Mapping[str, Callable[..., Any]]) -> dict[st
         table: the lines; see `_TABLE`.
         composed: functions that take more than a different name, by the names of the library.
     """
-    found: dict[str, Route] = {}
+    routes: dict[str, Route] = {}
     for line in table.strip().splitlines():
         names, arguments, options = line.split(":")
         for name, standard in _names(names).items():
-            found[name] = Route(composed.get(name, standard), tuple(arguments.split()), _names(options))
-    return found
+            routes[name] = Route(composed.get(name, standard), tuple(arguments.split()), _names(options))
+    return routes
 
 
 ROUTES: dict[str, Route] = routes_of(_TABLE, _COMPOSED)
@@ -343,12 +343,12 @@ class Routed(Function):
         """
         assert self.route is not None
         target, arguments, options = self.route
-        given: list[Any] = []
+        args: list[Any] = []
         for name in arguments:
             if name.startswith("*"):
-                given += bound.pop(name[1:], ())
+                args += bound.pop(name[1:], ())
             elif name in bound:
-                given.append(bound.pop(name))
+                args.append(bound.pop(name))
             else:  # those after it are given by name
                 break
         for name in bound:
@@ -357,8 +357,8 @@ class Routed(Function):
         named = {options[name]: value for name, value in bound.items()}
         xp = namespace_in(library)
         if isinstance(target, str):
-            return partial(attrgetter(target)(xp), *given, **named)
-        called = target(xp, *given, **named)
+            return partial(attrgetter(target)(xp), *args, **named)
+        called = target(xp, *args, **named)
         return called if isinstance(called, partial) else partial(lambda: called)
 
 

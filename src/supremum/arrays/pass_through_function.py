@@ -63,11 +63,11 @@ class PassThroughFunction(Function):
         library = self.backend or library_in((args, *options.values()))
         if self.name not in TAKING_POSITIONS:
             options = {name: _static_option(value) for name, value in options.items()}
-        given: list[Any] = []
+        originals: list[Any] = []
         arrays: list[WrappedArray] = []
-        place = partial(_map_nested, partial(_place_array, library, self.name, given, arrays))
+        place = partial(_map_nested, partial(_place_array, library, self.name, originals, arrays))
         places = [*map(place, args)], {name: place(value) for name, value in options.items()}
-        if any(array is not value for array, value in zip(arrays, given, strict=True)):
+        if any(array is not value for array, value in zip(arrays, originals, strict=True)):
             return self.find(rules_like, *_fill_places(arrays, *places))
         prepared = self._prepare_in(library, *places, [array.key for array in arrays])
         return prepared, [array.unwrap() for array in arrays]
@@ -94,9 +94,9 @@ class PassThroughFunction(Function):
             to_native = partial(
                 _map_nested, lambda value: native(library, value) if isinstance(value, np.dtype) else value
             )
-            given = {option: value if option == "dtype" else to_native(value) for option, value in options.items()}
+            kwargs = {option: value if option == "dtype" else to_native(value) for option, value in options.items()}
             function = partial(_call_for_dtype, library, function) if "dtype" in options else function
-            run = _with_arguments(function, count, [*map(to_native, args)], given)
+            run = _with_arguments(function, count, [*map(to_native, args)], kwargs)
         weak = [key.weak for key in keys] if name in OF_THE_ELEMENTS else []
         gives_list = name in GIVING_LISTS
         return Prepared(
@@ -150,21 +150,21 @@ def _map_nested(change: Callable[[Any], Any], value: Any) -> Any:
     return change(value)
 
 
-def _place_array(library: Backend, name: str, given: list[Any], arrays: list[WrappedArray], value: Any) -> Any:
-    """A value, or the place of an array, which is appended to `given`, and to `arrays` converted to a library.
+def _place_array(library: Backend, name: str, originals: list[Any], arrays: list[WrappedArray], value: Any) -> Any:
+    """A value, or the place of an array, which is appended to `originals`, and to `arrays` converted to a library.
 
     Raises:
         LibraryError: for arrays of a third library.
         RuntimeDtypeError: for a dtype that the library does not have.
         NarrowingError: for positions that its dtype of indices does not hold.
     """
-    found = library_of(value)
+    source = library_of(value)
     # NumPy's scalars serve as Python numbers, for example as a shape or an axis.
-    if found is None or isinstance(value, np.generic):
+    if source is None or isinstance(value, np.generic):
         return value
-    check_library(library, name, len(arrays), found)
-    is_ready = found is library and isinstance(value, WrappedArray)
-    given.append(value)
+    check_library(library, name, len(arrays), source)
+    is_ready = source is library and isinstance(value, WrappedArray)
+    originals.append(value)
     try:
         arrays.append(value if is_ready else convert(value, library=library))
     except RuntimeDtypeError:

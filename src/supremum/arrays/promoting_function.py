@@ -120,16 +120,16 @@ class PromotingFunction(Function):
             LibraryError: for operands from two libraries.
             OperandError: for operands that are neither arrays of numbers nor Python numbers.
         """
-        operands, given = self.arguments(*args, **options)
-        given = {name: as_option(value) for name, value in given.items()}
+        operands, case_options = self.arguments(*args, **options)
+        case_options = {name: as_option(value) for name, value in case_options.items()}
         raws, keys = self._keyed(rules_like, operands)
         library = self.backend
         if library is not None:
             raws, keys = self._keyed(rules_like, _adopt(library, self.name, operands, keys))
-        kept, known = prepared_calls(rules_like), (*read(self, (), given, rules_like)[0], *keys)
+        kept, known = prepared_calls(rules_like), (*read(self, (), case_options, rules_like)[0], *keys)
         prepared = kept.get(known)
         if prepared is None:
-            case = Case(keys, operands_of(keys, raws), given)
+            case = Case(keys, operands_of(keys, raws), case_options)
             prepared = kept[known] = self._prepare_under(rules_like, case)
         if library not in (None, common_backend(keys, self.name)):  # it computes from Python numbers alone
             run = prepared.run
@@ -140,11 +140,11 @@ class PromotingFunction(Function):
         raws: list[Raw] = []
         keys: list[Key] = []
         for operand in operands:
-            found = as_key(operand, rules_like)
-            if found is None:
+            keyed_raw = as_key(operand, rules_like)
+            if keyed_raw is None:
                 raise not_an_operand(operand, self.name, len(keys))
-            raws.append(found[0])
-            keys.append(found[1])
+            raws.append(keyed_raw[0])
+            keys.append(keyed_raw[1])
         return raws, (*keys,)
 
     def fail(self, args: Sequence[Any], options: Mapping[str, Any], error: Exception) -> None:
@@ -255,13 +255,13 @@ class ReducingFunction(PromotingFunction):
 
 def _ask_at_each_call(ask: Callable[[Sequence[Raw]], Hashable], make: Callable[[Sequence[Raw]], Prepared]) -> Prepared:
     """Ask a question at every call, and run the function that is prepared for the answer."""
-    found: dict[Hashable, Prepared] = {}
+    functions: dict[Hashable, Prepared] = {}
 
     def follow(*raws: Raw) -> Any:
         answer = ask(raws)
-        if answer not in found:
-            found[answer] = make(raws)
-        return found[answer].run(raws)
+        if answer not in functions:
+            functions[answer] = make(raws)
+        return functions[answer].run(raws)
 
     return Prepared(follow)
 

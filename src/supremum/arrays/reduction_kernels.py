@@ -33,8 +33,8 @@ def reduction(backend: Backend, plan: CallPlan) -> Callable[[Raw], Raw]:
     """
     name, dtype, alike = plan.operation.name, plan.compute[0], reduces_alike(backend, plan)
     # Without the options that have their defaults, the call takes less time.
-    given = {key: value for key, value in plan.options.items() if value is not None and value is not False}
-    options = {key: value for key, value in given.items() if key != "dtype"}
+    non_defaults = {key: value for key, value in plan.options.items() if value is not None and value is not False}
+    options = {key: value for key, value in non_defaults.items() if key != "dtype"}
     if name == "mean" and not as_format(dtype).is_inexact and not alike:
         sums = partial(_sum_and_count, backend, dtype=backend.native_dtype(dtype), **options)
         if as_format(plan.result.dtype).is_inexact:

@@ -126,10 +126,10 @@ def _sum_of(name: str, *, is_elementwise: bool = False) -> Callable[..., Any]:
         if is_elementwise:
             common = xp.result_type(x, a, b)
             x, a, b = (xp.astype(each, common) for each in (x, a, b))
-        found = attrgetter(name)(xp)(a, b)
+        term = attrgetter(name)(xp)(a, b)
         if beta == 0:  # PyTorch then ignores NaN in the array
-            return found if alpha == 1 else xp.multiply(found, alpha)
-        return _add("add", xp, x if beta == 1 else xp.multiply(x, beta), found, alpha)()
+            return term if alpha == 1 else xp.multiply(term, alpha)
+        return _add("add", xp, x if beta == 1 else xp.multiply(x, beta), term, alpha)()
 
     return compute
 
@@ -197,8 +197,8 @@ def _flatten(xp: Any, x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 def _squeeze(xp: Any, x: Any, dim: Any = None) -> Any:
     """Without the dimensions of length one among those given; PyTorch ignores the others."""
     shape = wrap(x).shape
-    given = range(len(shape)) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
-    return xp.squeeze(x, axis=tuple(each for each in given if shape[each] == 1))
+    dims = range(len(shape)) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
+    return xp.squeeze(x, axis=tuple(each for each in dims if shape[each] == 1))
 
 
 def _cross(xp: Any, a: Any, b: Any, axis: int | None = None) -> Any:
@@ -270,7 +270,7 @@ def _elementwise(name: str) -> Route:
     else:
         arguments, options = ("input", "other")[: function.operation.arity], ()
     return Route(
-        lambda _, *args, **given: partial(function.call, *args, **given), arguments, {each: each for each in options}
+        lambda _, *args, **kwargs: partial(function.call, *args, **kwargs), arguments, {each: each for each in options}
     )
 
 
@@ -301,15 +301,15 @@ def torch_function(
         result = getattr(left, method)(*args[1:])
         return args[0] if result is left else result
     path, operation, out = ours.name, ours.operation, kwargs.get("out")
-    given = {option: value for option, value in kwargs.items() if value is not None and option != "out"}
+    options = {option: value for option, value in kwargs.items() if value is not None and option != "out"}
     if ours.route is None:
-        changed = sorted(option for option, value in given.items() if value is not False)
+        changed = sorted(option for option, value in options.items() if value is not False)
         raise unsupported(path, changed, f"torch's own tensors, {path}(x.unwrap())")
     if not ours.in_place and out is None:
-        return ours.call(*args, **given)
+        return ours.call(*args, **options)
     # With options the rules decide about the result alone.
-    name_of_operation, operands = (path, ()) if operation is None or given else (operation.name, args)
-    compute = partial(ours.call, *args, **given)
+    name_of_operation, operands = (path, ()) if operation is None or options else (operation.name, args)
+    compute = partial(ours.call, *args, **options)
     if out is not None:
         return write_result(out, path, name_of_operation, operands, compute)
     # `tensor += Array` writes into the tensor, which keeps its dtype.
@@ -358,8 +358,8 @@ class _TorchFunction(Routed):
         if len(args) > len(order):
             raise OperandError(f"{self.name} takes at most {len(order)} arguments with an Array, got {len(args)}")
         bound = {**dict(zip(order, args, strict=False)), **options}
-        given = {name: value for name, value in bound.items() if value is not None or name in route.arguments}
-        return self.call_with(given, library)
+        arguments = {name: value for name, value in bound.items() if value is not None or name in route.arguments}
+        return self.call_with(arguments, library)
 
     def refusal(self, option: str) -> OperandError:
         """As in the base class."""

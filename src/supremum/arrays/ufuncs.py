@@ -42,12 +42,12 @@ def array_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: Ma
     if ufunc.signature is not None and method == "__call__":  # it takes whole arrays, such as matmul
         return route(ufunc, inputs, options)
     defaults = {name for name, default in _DEFAULTS.items() if name in options and is_left(options[name], default)}
-    given = {name: value for name, value in options.items() if name not in {"out", *defaults}}
-    call = None if operation is None else _METHODS[method](ufunc, operation, *inputs, **given)
+    non_defaults = {name: value for name, value in options.items() if name not in {"out", *defaults}}
+    call = None if operation is None else _METHODS[method](ufunc, operation, *inputs, **non_defaults)
     if call is None:
         what = f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method}"
         instead = f"np.asarray(x){', indices' if method in ('at', 'reduceat') else ''}"
-        raise unsupported(what, [*given], f"NumPy's own arrays, {what}({instead})")
+        raise unsupported(what, [*non_defaults], f"NumPy's own arrays, {what}({instead})")
     (out,) = options.get("out", (None,))
     # `array += Array` and `out=` write into an array, which keeps its dtype.
     return call.compute() if out is None else write_result(out, f"np.{ufunc.__name__}", *call)
@@ -112,12 +112,12 @@ def _accumulate(ufunc: np.ufunc, operation: PromotingFunction, *inputs: Any, **o
 def _cumulative(operation: PromotingFunction, x: Any, *, axis: int = 0) -> Any:
     """The results of an operation on all elements up to each one, computed for 1, 2, 4, ... elements at a time."""
     xp = namespace_in(wrap(x).backend)
-    found = xp.moveaxis(operation.call(x, x), axis, 0)
+    results = xp.moveaxis(operation.call(x, x), axis, 0)
     count = 1
-    while count < len(found):
-        found = xp.concat([found[:count], operation.call(found[:-count], found[count:])])
+    while count < len(results):
+        results = xp.concat([results[:count], operation.call(results[:-count], results[count:])])
         count *= 2
-    return xp.moveaxis(found, 0, axis)
+    return xp.moveaxis(results, 0, axis)
 
 
 def _outer(ufunc: np.ufunc, operation: PromotingFunction, a: Any, b: Any, **options: Any) -> _Call | None:
@@ -146,9 +146,9 @@ def _update(ufunc: np.ufunc, name: str, target: Any, index: Any, value: Any) -> 
     update = f"{UPDATES[name]}(value)" if name in UPDATES else f"set(np.{ufunc.__name__}(x[index], value))"
     check_mutable(array, f"x = x.at[index].{update}")
 
-    def change(raw: Raw, given: Raw) -> Raw:
+    def change(raw: Raw, operand: Raw) -> Raw:
         host = backend.numpy(raw)
-        ufunc.at(host, place, backend.numpy(given))
+        ufunc.at(host, place, backend.numpy(operand))
         return backend.asarray(host, device=array.device)
 
     with computation_errors(f"np.{ufunc.__name__}.at", backend, target, index, value):

@@ -208,8 +208,8 @@ class ArrayCasts:
             # Compilers replace casts of 8-bit floats, of which only infinities and NaN matter, by tables.
             tables = (saturated, _from_table) if routes and source.bits <= 8 and not self.is_defined else ()
             return tuple(dict.fromkeys(route(value, target) for route in (*routes, *tables)))
-        found = self._rounded(value, source, target.component)
-        return (complex(found.real, 0.0) if target.category == "complex" else found,)
+        outcome = self._rounded(value, source, target.component)
+        return (complex(outcome.real, 0.0) if target.category == "complex" else outcome,)
 
     def steps(self, source: Format, target: Format) -> Steps:
         """The formats that a value is converted to, one after the other."""

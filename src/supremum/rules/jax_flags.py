@@ -76,18 +76,18 @@ def _find_config() -> Any:
 
 
 def _is_true_in_environment(flag: str) -> bool:
-    given = os.environ.get(flag.upper())
-    if given is None or given.lower() in _FALSE:
+    text = os.environ.get(flag.upper())
+    if text is None or text.lower() in _FALSE:
         return False
-    if given.lower() in _TRUE:
+    if text.lower() in _TRUE:
         return True
-    wanted = f"must be true or false, got {shown(given)}; use 1 or 0"
+    wanted = f"must be true or false, got {shown(text)}; use 1 or 0"
     raise ArgumentError(f"the environment variable {flag.upper()} {wanted}")
 
 
 def _mode_in_environment(flag: str) -> str:
     modes = _MODES[flag]
-    given = os.environ.get(flag.upper(), modes[0])
-    if given not in modes:
-        raise ArgumentError(f"the environment variable {flag.upper()} must be {' or '.join(modes)}, got {shown(given)}")
-    return given
+    mode = os.environ.get(flag.upper(), modes[0])
+    if mode not in modes:
+        raise ArgumentError(f"the environment variable {flag.upper()} must be {' or '.join(modes)}, got {shown(mode)}")
+    return mode

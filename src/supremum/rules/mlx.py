@@ -200,12 +200,12 @@ def _folded(name: str, operands: Operands) -> _CommonType:
     for position, node in enumerate(nodes[1:], 1):
         if node in _DEFAULTS:
             node, numbers[position] = _typed(node, nodes[0] if name in _OF_AN_ARRAY else common, reason)
-        joined, held = _join(common, node)
+        joined, dtype = _join(common, node)
         if common != node:
             reason.append(climb(joined, (_ORDER.path(common, joined), _ORDER.path(node, joined))))
-        if held != joined:
-            reason.append(f"{joined} is a weak kind, and MLX gives {held}")
-        common = held
+        if dtype != joined:
+            reason.append(f"{joined} is a weak kind, and MLX gives {dtype}")
+        common = dtype
     return _CommonType(common, numbers, tuple(dict.fromkeys(reason)) or (ALREADY,))
 
 
@@ -218,9 +218,9 @@ def _join(a: str, b: str) -> tuple[str, str]:
 
 def _typed(number: str, beside: str, reason: list[str]) -> tuple[str, _Number]:
     """The type that a Python number takes next to an array."""
-    _, held = _join(number, beside)
-    reason.append(f"{number} counts as {held} next to {beside}")
-    return held, _Number(as_format(held), wraps=beside == _BOOL.name or held in _WRAPPING)
+    _, dtype = _join(number, beside)
+    reason.append(f"{number} counts as {dtype} next to {beside}")
+    return dtype, _Number(as_format(dtype), wraps=beside == _BOOL.name or dtype in _WRAPPING)
 
 
 _FORMATS = frozenset(name for name in _ORDER.nodes if name not in WEAK_NAMES)

@@ -111,8 +111,8 @@ def ufunc_of(operation: Operation, operands: Operands) -> Operation:
 
 def as_arrays(operands: Operands) -> Operands:
     """Convert all operands to arrays, as some functions do; a Python number gets its default dtype."""
-    made = (o.with_dtype(default_of(o.name)) if o.dtype is None else o for o in operands)
-    return tuple(replace(each, ndim=1) for each in made)
+    arrays = (o.with_dtype(default_of(o.name)) if o.dtype is None else o for o in operands)
+    return tuple(replace(each, ndim=1) for each in arrays)
 
 
 def solved(operands: Operands) -> Verdict:
@@ -162,12 +162,12 @@ class NumpyRules(NumpyFunctions):
             return _settle_single(operands[0])
         # Dtypes come before arrays and numbers, as in np.result_type; the order can matter with three or more.
         nodes = [operand.name for operand in sorted(operands, key=lambda operand: operand.ndim is not None)]
-        found = common_of_all(nodes)
-        if found is None:
+        common_type = common_of_all(nodes)
+        if common_type is None:
             return Verdict.refuse(f"{operation.name} needs a common type, and NumPy has none for {listed(nodes)}")
-        dtype = as_format(default_of(found)).dtype
+        dtype = as_format(default_of(common_type)).dtype
         weak = [node for node in nodes if node in WEAK_NAMES]
-        if found in WEAK_NAMES:
+        if common_type in WEAK_NAMES:
             return Verdict.accept(dtype, len(operands), f"Python numbers alone take the default dtype, here {dtype}")
         beside = (f"{listed(weak)} is weak (NEP 50)",) if weak else ()
         return Verdict.accept(dtype, len(operands), f"the common type of {listed(nodes)} is {dtype}", *beside)

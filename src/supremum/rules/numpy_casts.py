@@ -87,7 +87,7 @@ def _safe_casts() -> dict[str, frozenset[str]]:
     targets = {name: {name} for name in _TYPE_NUMBER} | {name: set(_OWN.upper_bounds(name)) for name in LOOP_ORDER}
     for source, target in _casts_of_extensions():
         targets[source].add(target)
-    return {name: frozenset(found) for name, found in targets.items()}
+    return {name: frozenset(names) for name, names in targets.items()}
 
 
 _SAFE_CASTS = _safe_casts()
@@ -167,7 +167,7 @@ def casts_same_kind(source: str, target: str) -> bool:
 def first_for(sources: Iterable[str]) -> str | None:
     """The first of NumPy's own types that all the given formats cast to safely."""
     targets = [_SAFE_CASTS[source] for source in sources]
-    return next((name for name in LOOP_ORDER if all(name in found for found in targets)), None)
+    return next((name for name in LOOP_ORDER if all(name in names for names in targets)), None)
 
 
 def default_of(name: str) -> str:
@@ -200,7 +200,7 @@ def _promote_weak(a: str, b: str) -> str | None:
     if b in WEAK_NAMES:
         return a if _height(b) < _height(a) else None
     if not as_format(b).is_builtin:
-        return next((found for own in _WEAK_TRIES[a] if (found := asked(b, own)) is not None), None)
+        return next((answer for own in _WEAK_TRIES[a] if (answer := asked(b, own)) is not None), None)
     is_lower = _height(b) < min(_height(a), CATEGORIES.index("float"))
     return default_of(a) if is_lower else None
 

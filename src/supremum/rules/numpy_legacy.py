@@ -122,8 +122,8 @@ def _possible_views(operand: Operand) -> tuple[_Seen, ...]:
     if operand.ndim != 0 or not row.is_builtin:
         return (_Seen(row.name, row.name, operand.ndim is None, operand.ndim == 0, row.name, False),)
     values = _PROBES[row.category] if operand.held is None else (operand.held,)
-    held = [value for value in values if operand.held is not None or fits(value, row)]
-    return tuple(dict.fromkeys(_Seen(row.name, row.name, False, True, *_minimal(row.name, value)) for value in held))
+    cases = [value for value in values if operand.held is not None or fits(value, row)]
+    return tuple(dict.fromkeys(_Seen(row.name, row.name, False, True, *_minimal(row.name, value)) for value in cases))
 
 
 def _minimal(name: str, value: Scalar) -> tuple[str, bool]:
@@ -170,19 +170,19 @@ def _decide(operation: Operation, seen: tuple[_Seen, ...]) -> Verdict:
     if is_own and function.search in (Search.PROMOTED, Search.COMPARED):
         met = _meet(seen, by_value)
         assert met is not None  # NumPy's own dtypes all promote
-        found, why = ((met,) * len(seen), f"the common type is {met}") if function.has_loop(met) else (None, "")
+        loop, why = ((met,) * len(seen), f"the common type is {met}") if function.has_loop(met) else (None, "")
         why = why or f"the common type is {met}, and {operation.name} has no loop for it"
     elif (not by_value and operation.name not in _ROUNDING) or function.search is Search.TRUTH:
-        found, why = find_loop(operation.name, names)
+        loop, why = find_loop(operation.name, names)
     elif function.search is Search.FLOAT64 and is_own and not any(as_format(name).is_inexact for name in names):
-        found, why = ("float64",) * len(seen), f"{operation.name} computes integers and bools in float64"
+        loop, why = ("float64",) * len(seen), f"{operation.name} computes integers and bools in float64"
     else:
-        found = next((loop for loop in candidates(function, names) if all(map(_casts, seen, loop))), None)
-        why = f"{found[0]} is the first loop of {operation.name} with a safe cast from the operands" if found else ""
+        loop = next((each for each in candidates(function, names) if all(map(_casts, seen, each))), None)
+        why = f"{loop[0]} is the first loop of {operation.name} with a safe cast from the operands" if loop else ""
         why = why or f"{operation.name} has no loop with a safe cast from the operands"
-    if found is None:
+    if loop is None:
         return Verdict.refuse(*shrunk, why)
-    compute = tuple(as_format(name).dtype for name in found)
+    compute = tuple(as_format(name).dtype for name in loop)
     return with_result_of(operation, Verdict(ResultType(compute[0]), compute, (*shrunk, why)))
 
 

@@ -164,9 +164,9 @@ def _is_own_integer(node: str) -> bool:
 
 
 def _promoted_loop(operation: str, function: FunctionLoops, nodes: Sequence[str]) -> tuple[Loop | None, str]:
-    found = common_of_all(nodes)
-    assert found is not None  # NumPy's own types and Python numbers all promote
-    dtype = default_of(found)
+    common_type = common_of_all(nodes)
+    assert common_type is not None  # NumPy's own types and Python numbers all promote
+    dtype = default_of(common_type)
     if function.search is Search.COMPARED and all(map(_is_own_integer, nodes)) and not _is_own_integer(dtype):
         signed_first = as_format(nodes[0]).kind is Kind.SIGNED
         loop = _MIXED_LOOPS[0 if signed_first else 1]

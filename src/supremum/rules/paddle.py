@@ -163,9 +163,9 @@ class PaddleRuleSet(RuleSet):
             return _multiply(operands)
         if scalars and (row.scalar is _Scalar.TENSOR or not tensors):
             tensors = tuple(o.with_dtype(_DEFAULTS[o.category]) if o.is_python_scalar else o for o in operands)
-            made = [f"a Python {TYPE_OF_CATEGORY[each].__name__} counts as {_DEFAULTS[each]}" for each in scalars]
+            reasons = [f"a Python {TYPE_OF_CATEGORY[each].__name__} counts as {_DEFAULTS[each]}" for each in scalars]
             met = _meet_tensors(operation.name, row, tensors)
-            return replace(met, reason=(*made, *met.reason))
+            return replace(met, reason=(*reasons, *met.reason))
         met = _meet_tensors(operation.name, row, tensors)
         if met.result is None or not scalars:
             return met

@@ -201,10 +201,10 @@ class PandasRules(NumpyRules):
         is_complex = any(each.category == category == _COMPLEX.category and each.dtype is not None for each in operands)
         if is_complex and name in (*FUNCTIONS, *_REPLACING) and name not in _JOINING:
             return verdict
-        held = _HELD_AS.get(own)
-        if held is None or name not in FUNCTIONS or name in (*_ARITHMETIC, *_REPLACING):
+        dtype = _HELD_AS.get(own)
+        if dtype is None or name not in FUNCTIONS or name in (*_ARITHMETIC, *_REPLACING):
             return Verdict.refuse(*verdict.reason, self._absent([own], nullable=True))
-        return verdict.resulting_in(as_format(held).dtype, f"{_NULLABLE_LIBRARY} holds {own} as {held}")
+        return verdict.resulting_in(as_format(dtype).dtype, f"{_NULLABLE_LIBRARY} holds {own} as {dtype}")
 
     def _difference(self, column: Operand) -> Verdict:
         """The verdict on `Series.diff`, whose first value is missing."""
@@ -244,11 +244,11 @@ class PandasRules(NumpyRules):
         if self.columns.is_nullable(column):
             return _kept(column, others, len(operands))
         typed = [column.name, *(_typed(other, column) for other in others)]
-        found = common_of_all(typed) if all(typed) else None
-        if found is None:
+        join = common_of_all(typed) if all(typed) else None
+        if join is None:
             return Verdict.refuse("no integer dtype of pandas holds the Python int", overflow=True)
-        why = f"the common type of {listed(typed)} is {found}; pandas keeps {column.name} if it holds every value"
-        return self._held(operation, operands, Verdict.accept(as_format(found).dtype, len(operands), why))
+        why = f"the common type of {listed(typed)} is {join}; pandas keeps {column.name} if it holds every value"
+        return self._held(operation, operands, Verdict.accept(as_format(join).dtype, len(operands), why))
 
     def _assigned(self, value: Operand, into: Operand, how: Storing) -> Verdict:
         if _is_nan(value) and self.columns.is_nullable(into):

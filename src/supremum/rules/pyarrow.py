@@ -100,8 +100,8 @@ class PyArrowRules(RuleSet):
     def key_of(self, operand: Operand) -> Hashable:
         """As in the base class."""
         value = operand.value
-        held = [_is_held(value, name) for name in _ORDER.nodes] if type(value) is int else ()
-        return (super().key_of(operand), *held)
+        flags = [_is_held(value, name) for name in _ORDER.nodes] if type(value) is int else ()
+        return (super().key_of(operand), *flags)
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         nodes = [_NUMBERS.get(operand.name, operand.name) for operand in operands]
@@ -113,8 +113,8 @@ class PyArrowRules(RuleSet):
         reason = [f"{number} counts as {_NUMBERS[number]}" for number in numbers]
         arrays = [node for node, operand in zip(nodes, operands, strict=True) if not operand.is_python_scalar]
         takes = _TAKES.get(operation.name, {})
-        if taken := dict.fromkeys(node for node in nodes if node in takes):
-            reason.append(f"{operation.name} converts {' and '.join(taken)} to float64")
+        if sources := dict.fromkeys(node for node in nodes if node in takes):
+            reason.append(f"{operation.name} converts {' and '.join(sources)} to float64")
         nodes = [takes.get(node, node) for node in nodes]
         join, why = _concatenated(nodes) if operation.name == "concat" else _joined(nodes)
         if join is None:
@@ -153,8 +153,8 @@ class PyArrowRules(RuleSet):
 
 def _kinds(operands: Operands) -> list[str]:
     """The types of the Python numbers among operands."""
-    found = (TYPE_OF_CATEGORY[operand.category].__name__ for operand in operands if operand.is_python_scalar)
-    return list(dict.fromkeys(found))
+    names = (TYPE_OF_CATEGORY[operand.category].__name__ for operand in operands if operand.is_python_scalar)
+    return list(dict.fromkeys(names))
 
 
 def _is_held(value: int, name: str) -> bool:

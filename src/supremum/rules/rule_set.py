@@ -156,14 +156,14 @@ class RuleSet(ABC):
             ...
         supremum.errors.ArgumentError: 'bad' is not a lattice: int8 and uint8 have two smallest upper bounds, int16 and int32
         """  # noqa: E501
-        order, held = checked_order(name, edges), checked_defaults(defaults or {})
-        integer = as_format(held[weak_name("integer")])
+        order, default_formats = checked_order(name, edges), checked_defaults(defaults or {})
+        integer = as_format(default_formats[weak_name("integer")])
         return LatticeRuleSet(
             name=name,
             summary=summary or "a user-defined lattice",
             source="RuleSet.from_lattice",
             lattice=order,
-            defaults=held,
+            defaults=default_formats,
             joins_defaults=False,
             measured=None,
             stands_in=LOSSES_AS_DIVISION,
@@ -469,17 +469,17 @@ class LatticeRuleSet(RuleSet):
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         held_as: Mapping[str, str] = {} if operation.types_only else self.held_as
         names = [operand.name if operand.dtype is None else operand.format.name for operand in operands]
-        held = [held_format(name, self.defaults, held_as) for name in names]
+        formats = [held_format(name, self.defaults, held_as) for name in names]
         reason = [
             f"{operand.name} is held as {name}: {self.held_because}"
-            for operand, name in zip(operands, held, strict=True)
+            for operand, name in zip(operands, formats, strict=True)
             if operand.dtype is not None and name != operand.format.name
         ]
         all_weak = all(operand.weak for operand in operands)
         # Weak operands alone promote as the formats that hold them and stay weak, as in JAX unless it is strict
         # (jax/_src/dtypes.py, _lattice_result_type).
         by_format = all_weak and (self.joins_defaults or len(operands) == 1)
-        pairs = zip(operands, held, strict=True)
+        pairs = zip(operands, formats, strict=True)
         nodes = [weak_name(o.category) if o.weak and not by_format else name for o, name in pairs]
         if unknown := sorted({node for node in nodes if node not in self.lattice.edges}):
             return Verdict.refuse(f"the lattice of these rules does not contain {', '.join(unknown)}")

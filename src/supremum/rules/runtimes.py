@@ -89,13 +89,13 @@ def _tried(source: DType, conversion: FixCast, wide: bool) -> bool:
             # JAX narrows 64 bits and only warns.
             if not wide and as_format(conversion.dtype).component.bits > as_format("float32").bits:
                 return False
-            found = _converted_by_jax(conversion, source)
+            result = _converted_by_jax(conversion, source)
         elif conversion.library == "torch":
-            found = _converted(conversion, sys.modules["torch"].ones(1, dtype=_native(source)))
+            result = _converted(conversion, sys.modules["torch"].ones(1, dtype=_native(source)))
         else:
             with np.errstate(all="ignore"):
-                found = _converted(conversion, np.ones(1, source))
-        return as_format(found.dtype).dtype == conversion.dtype
+                result = _converted(conversion, np.ones(1, source))
+        return as_format(result.dtype).dtype == conversion.dtype
     except (TypeError, ValueError, AttributeError, RuntimeError, UnknownDtypeError):
         return False
 

@@ -81,9 +81,9 @@ def memory_of_values(kind: type, values: Mapping[str, Any]) -> Memory:
         kind: the class of the rule sets.
         values: their attributes, by name.
     """
-    made = RulesKey(kind, values)
+    new_key = RulesKey(kind, values)
     with _lock:  # two threads may make equal rule sets at the same time
-        key = _KEYS.setdefault(made, weakref.ref(made))() or made
+        key = _KEYS.setdefault(new_key, weakref.ref(new_key))() or new_key
         memory = key.memory and key.memory()
         if memory is None:
             memory = Memory(key)

@@ -210,16 +210,16 @@ class JaxBackend(Backend):
     def item(self, raw: Raw, index: object) -> Raw:
         """Elements of an array."""
         array: Any = raw
-        found = None if isinstance(raw, Tracer) or array.size > _LARGE else _split_index(index)
-        return array[index] if found is None else _index_function(found[0])(raw, found[1])
+        parts = None if isinstance(raw, Tracer) or array.size > _LARGE else _split_index(index)
+        return array[index] if parts is None else _index_function(parts[0])(raw, parts[1])
 
     def update(self, raw: Raw, index: object, name: str, value: Raw, options: Mapping[str, Any]) -> Raw:
         """An array with updated elements, by a method of its `at`."""
-        found = None if isinstance(raw, Tracer) or options else _split_index(index)
-        if found is None:
+        parts = None if isinstance(raw, Tracer) or options else _split_index(index)
+        if parts is None:
             array: Any = raw
             return getattr(array.at[index], name)(value, **options)
-        return _index_function(found[0], name)(raw, found[1], value)
+        return _index_function(parts[0], name)(raw, parts[1], value)
 
     def flags(self) -> Hashable:
         """Whether x64 is on, and whether JAX keeps 64-bit dtypes that are given explicitly."""
@@ -231,8 +231,8 @@ class JaxBackend(Backend):
 
     def try_out(self, function: Callable[..., Raw], samples: Sequence[Any], dtypes: Sequence[DType]) -> bool:
         """Whether JAX traces a function and XLA computes in the dtypes; the function does not run."""
-        found = jax.eval_shape(lambda: function(*samples))
-        return found.dtype == dtypes[-1] and all(map(_computes_in, dtypes))
+        result = jax.eval_shape(lambda: function(*samples))
+        return result.dtype == dtypes[-1] and all(map(_computes_in, dtypes))
 
     def is_traced(self, raw: Raw) -> bool:
         """Whether JAX is tracing it."""
@@ -292,8 +292,8 @@ def _split_index(index: Any) -> tuple[_Places, list[Any]] | None:
 
 def _join_index(places: _Places, values: Sequence[Any]) -> Any:
     """The index that `_split_index` took apart."""
-    given, (is_tuple, *parts) = iter(values), places
-    index = (next(given) if part == _VALUE else slice(*part) if isinstance(part, tuple) else part for part in parts)
+    iterator, (is_tuple, *parts) = iter(values), places
+    index = (next(iterator) if part == _VALUE else slice(*part) if isinstance(part, tuple) else part for part in parts)
     return (*index,) if is_tuple else next(index)
 
 
@@ -437,10 +437,10 @@ def _is_computed(prepared: Callable[..., Raw], operands: Sequence[Any]) -> bool:
     places = [position for position, each in enumerate(operands) if isinstance(each, jax.Array)]
 
     def compute(*arrays: Raw) -> Raw:
-        given = [*scalars]
+        arguments = [*scalars]
         for position, array in zip(places, arrays, strict=True):
-            given[position] = array
-        return prepared(*given)
+            arguments[position] = array
+        return prepared(*arguments)
 
     try:
         jax.eval_shape(compute, *(jax.ShapeDtypeStruct((), operands[position].dtype) for position in places))

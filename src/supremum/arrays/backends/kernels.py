@@ -192,10 +192,10 @@ def compose(
             to_convert = [(i, convert) for i, convert in enumerate(converters) if convert is not None]
 
             def converted(*operands: Any) -> Raw:
-                given = [*operands]
+                arguments = [*operands]
                 for i, convert in to_convert:
-                    given[i] = convert(given[i])
-                return function(*given)
+                    arguments[i] = convert(arguments[i])
+                return function(*arguments)
 
             return converted
 
@@ -299,14 +299,14 @@ def power_by_products(prepared: Callable[..., Raw], backend: Backend, plan: Call
         if exponent <= highest:
             return prepared(base, exponent)
         # Squares wrap around as products do. NumPy would make scalars of 0-d arrays, and warn when they wrap around.
-        held = backend.asarray(caster_of(dtype)(base)) if plan.keys[0].backend is None else base
-        square = xp.reshape(backend.astype(held, dtype), (-1,))
+        array = backend.asarray(caster_of(dtype)(base)) if plan.keys[0].backend is None else base
+        square = xp.reshape(backend.astype(array, dtype), (-1,))
         result = xp.ones_like(square)
         while exponent:
             if exponent & 1:
                 result = result * square
             square = square * square
             exponent >>= 1
-        return xp.reshape(result, tuple(held.shape))
+        return xp.reshape(result, tuple(array.shape))
 
     return power

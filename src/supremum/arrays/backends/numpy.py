@@ -63,13 +63,13 @@ class NumpyBackend(Backend):
         function = kernels.elementwise_function(self, plan, np, {})
         try:
             with np.errstate(all="ignore"):
-                found = function(*(np.ones(0, dtype) for dtype in plan.compute)).dtype
+                result_dtype = function(*(np.ones(0, dtype) for dtype in plan.compute)).dtype
         except TypeError as error:
             raise kernels.missing_kernel(self, plan) from error
-        if _is_foreign_complex(found) and as_format(target).category != "complex":
+        if _is_foreign_complex(result_dtype) and as_format(target).category != "complex":
             # NumPy's real and imag do not support the complex formats of ml_dtypes.
             function = kernels.compose(function, [partial(_cast, _WIDE_COMPLEX.dtype)])
-            found = _WIDE_COMPLEX.component.dtype
+            result_dtype = _WIDE_COMPLEX.component.dtype
         # NumPy makes scalars of 0-d arrays.
         zero_d = all(key.zero_d for key in plan.keys)
         if kernels.compares_by_value(plan):
@@ -79,7 +79,7 @@ class NumpyBackend(Backend):
             return kernels.power_by_products(direct, self, plan)
         converters = [self.converter(plan, i) for i in range(len(plan.keys))]
         # A result that was computed in a wider dtype wraps around as the library's results do.
-        finish = partial(np.asarray, dtype=target) if zero_d else _caster(found, target)
+        finish = partial(np.asarray, dtype=target) if zero_d else _caster(result_dtype, target)
         return kernels.power_by_products(kernels.compose(function, converters, finish), self, plan)
 
     def converter(self, plan: CallPlan, position: int) -> Callable[[Any], Any] | None:

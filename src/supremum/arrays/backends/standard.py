@@ -50,14 +50,14 @@ class StandardBackend(Backend):
         function = kernels.elementwise_function(self, plan, self.xp, {})
         try:
             samples = (self.asarray(np.ones(1, dtype), device=device) for dtype in plan.compute)
-            found = self.dtype_of(function(*samples))
+            result_dtype = self.dtype_of(function(*samples))
         except (TypeError, ValueError) as error:
             raise kernels.missing_kernel(self, plan) from error
 
         target = plan.result.dtype
         converters = [self.converter(plan, i) for i in range(len(plan.keys))]
         return kernels.power_by_products(
-            kernels.compose(function, converters, None if found == target else self._caster(target)), self, plan
+            kernels.compose(function, converters, None if result_dtype == target else self._caster(target)), self, plan
         )
 
     def converter(self, plan: CallPlan, position: int) -> Callable[[Any], Any] | None:
@@ -73,10 +73,10 @@ class StandardBackend(Backend):
         Raises:
             DeviceError: if they are on different devices.
         """
-        found = list(dict.fromkeys(key.device for key in plan.keys if key.backend is self))
-        if len(found) > 1:
-            raise kernels.different_devices(plan.operation.name, found)
-        return found[0]
+        devices = list(dict.fromkeys(key.device for key in plan.keys if key.backend is self))
+        if len(devices) > 1:
+            raise kernels.different_devices(plan.operation.name, devices)
+        return devices[0]
 
     def astype(self, raw: Raw, dtype: DType, weak: bool = False, *, copy: bool = True) -> Raw:
         """An array in another dtype."""

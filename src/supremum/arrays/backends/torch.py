@@ -64,8 +64,8 @@ class TorchBackend(Backend):
         if all(_library_agrees(plan, rules) for rules in _RULES) and self._takes(function, plan):
             return kernels.power_by_products(kernels.compose(function, _numbers(plan)), self, plan)
         converters = [self.converter(plan, i) for i in range(len(native))]
-        found = self._try(function, plan, [torch.ones(1, dtype=dtype, device=device) for dtype in native])
-        prepared = kernels.compose(function, converters, None if found == target else _caster(target))
+        result_dtype = self._try(function, plan, [torch.ones(1, dtype=dtype, device=device) for dtype in native])
+        prepared = kernels.compose(function, converters, None if result_dtype == target else _caster(target))
         return kernels.power_by_products(prepared, self, plan)
 
     def converter(self, plan: CallPlan, position: int) -> Callable[[Any], Any] | None:
@@ -114,11 +114,11 @@ class TorchBackend(Backend):
         """A tensor; arrays of ml_dtypes formats are passed as bits."""
         native = None if dtype is None else self.native_dtype(dtype)
         if isinstance(data, torch.Tensor):
-            given: Any = data
-            found = torch.asarray(data, dtype=native, device=device, copy=copy)
-            if copy is False and found.data_ptr() != given.data_ptr():
+            source: Any = data
+            tensor = torch.asarray(data, dtype=native, device=device, copy=copy)
+            if copy is False and tensor.data_ptr() != source.data_ptr():
                 raise ValueError("copy=False needs a tensor that has the dtype and the device already; use copy=None")
-            return found
+            return tensor
         host = np.asarray(data, dtype)
         target = self.native_dtype(as_format(host.dtype).dtype)
         if copy is not False and not host.flags.writeable:

@@ -153,8 +153,8 @@ def pad(
     Array([7, 1, 2, 7, 7], dtype=int8)
     """
     array = xp.asarray(x)
-    given = _pairs("pad_width", pad_width, array.ndim)
-    widths = [tuple(whole_number("pad_width", width, 0, _LARGEST) for width in pair) for pair in given]
+    pairs = _pairs("pad_width", pad_width, array.ndim)
+    widths = [tuple(whole_number("pad_width", width, 0, _LARGEST) for width in pair) for pair in pairs]
     if chosen("mode", mode, ("constant", *_BY_INDICES)) == "constant":
         constants = _pairs("constant_values", constant_values, array.ndim)
         for axis, (pair, values) in enumerate(zip(widths, constants, strict=True)):
@@ -182,8 +182,8 @@ def _between(xp: ModuleType, array: Any, axis: int, widths: Sequence[int], value
 def _pairs(name: str, value: Any, count: int) -> list[tuple[Any, Any]]:
     """A pair of values for each dimension, of one value, one pair, or a pair for each."""
     if isinstance(value, Mapping):
-        given: dict[int, Any] = {normalize_axis_index(axis, count): each for axis, each in value.items()}
-        return [_pairs(name, given.get(axis, 0), 1)[0] for axis in range(count)]
+        by_axis: dict[int, Any] = {normalize_axis_index(axis, count): each for axis, each in value.items()}
+        return [_pairs(name, by_axis.get(axis, 0), 1)[0] for axis in range(count)]
     if not isinstance(value, (list, tuple)) and np.ndim(value) == 0:
         return [(value, value)] * count
     parts: list[Any] = value.tolist() if isinstance(value, np.ndarray) else list(value)

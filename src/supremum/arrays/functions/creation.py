@@ -45,9 +45,9 @@ def _dtype_of_numbers(backend: Backend, dtype: DTypeLike | None, numbers: tuple[
 
 def _make_array(backend: Backend, name: str, *args: object, device: object, **options: object) -> Any:
     """The array that a library's function makes, on a device if one is given."""
-    given = {option: as_option(value) for option, value in options.items()}
+    kwargs = {option: as_option(value) for option, value in options.items()}
     on = {} if device is None else {"device": device}
-    return new_array(*backend.with_key(backend.function(name)(*args, **given, **on)))
+    return new_array(*backend.with_key(backend.function(name)(*args, **kwargs, **on)))
 
 
 def _array_filler(name: str) -> Callable[..., Any]:
@@ -107,8 +107,8 @@ def full(
         RuntimeDtypeError: for a dtype that the library does not have.
     """
     value = convert(fill_value, dtype, library=xp.backend, device=device)
-    given = native(xp.backend, value.dtype)
-    return _make_array(xp.backend, "full", shape, value.unwrap(), dtype=given, device=device)
+    native_dtype = native(xp.backend, value.dtype)
+    return _make_array(xp.backend, "full", shape, value.unwrap(), dtype=native_dtype, device=device)
 
 
 def full_like(
@@ -156,9 +156,9 @@ def arange(
         RuntimeDtypeError: for a dtype that the library does not have.
     """
     numbers = (start, step) if stop is None else (start, stop, step)
-    given = _dtype_of_numbers(xp.backend, dtype, numbers, "integer")
+    native_dtype = _dtype_of_numbers(xp.backend, dtype, numbers, "integer")
     ends = (0, start) if stop is None else (start, stop)
-    return _make_array(xp.backend, "arange", *map(as_option, (*ends, step)), dtype=given, device=device)
+    return _make_array(xp.backend, "arange", *map(as_option, (*ends, step)), dtype=native_dtype, device=device)
 
 
 def linspace(
@@ -186,9 +186,9 @@ def linspace(
     Raises:
         RuntimeDtypeError: for a dtype that the library does not have.
     """
-    given = _dtype_of_numbers(xp.backend, dtype, (start, stop), "float")
+    native_dtype = _dtype_of_numbers(xp.backend, dtype, (start, stop), "float")
     ends = map(unwrapped, (start, stop))
-    return _make_array(xp.backend, "linspace", *ends, num, dtype=given, device=device, endpoint=endpoint)
+    return _make_array(xp.backend, "linspace", *ends, num, dtype=native_dtype, device=device, endpoint=endpoint)
 
 
 def eye(
@@ -224,10 +224,10 @@ def from_dlpack(xp: ModuleType, x: SupportsArray, /, *, device: object = None, c
         RuntimeDtypeError: for a dtype that the library does not have.
     """
     options = {name: value for name, value in {"device": device, "copy": copy}.items() if value is not None}
-    given = unwrapped(x)
-    if library_of(given) is not None:
-        native(xp.backend, given.dtype)  # JAX would silently narrow 64 bits
-    return new_array(*xp.backend.with_key(xp.backend.xp.from_dlpack(given, **options)))
+    raw = unwrapped(x)
+    if library_of(raw) is not None:
+        native(xp.backend, raw.dtype)  # JAX would silently narrow 64 bits
+    return new_array(*xp.backend.with_key(xp.backend.xp.from_dlpack(raw, **options)))
 
 
 def astype(x: SupportsArray, dtype: DTypeLike, /, *, copy: bool = True, device: object = None) -> Any:

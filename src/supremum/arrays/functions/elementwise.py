@@ -28,14 +28,16 @@ def _loss_arguments(name: str) -> Callable[..., Arguments]:
             raise OperandError(f"{name} has no option {shown(unknown[0])}; its options are {names}")
         for option, value in options.items():
             (flag if isinstance(defaults[option], bool) else real_number)(option, value)
-        given = {**defaults, **options, "reduction": chosen("reduction", reduction, REDUCTIONS)}
-        return (input, target), given
+        all_options = {**defaults, **options, "reduction": chosen("reduction", reduction, REDUCTIONS)}
+        return (input, target), all_options
 
     plain = inspect.signature(arguments)
-    given = [each for each in plain.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    parameters = [each for each in plain.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
     for option, value in defaults.items():
-        given.append(inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=type(value)))
-    vars(arguments)["__signature__"] = plain.replace(parameters=given)
+        parameters.append(
+            inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=type(value))
+        )
+    vars(arguments)["__signature__"] = plain.replace(parameters=parameters)
     return arguments
 
 

@@ -205,8 +205,8 @@ class NamespaceInfo:
             device: ignored, as all devices have the same.
         """
         categories = {"real floating": "float", "complex floating": "complex", "integral": "integer"}
-        found = {kind: default_dtype(self._xp.backend, category) for kind, category in categories.items()}
-        return {**found, "indexing": as_format(self._info.default_dtypes()["indexing"]).dtype}
+        defaults = {kind: default_dtype(self._xp.backend, category) for kind, category in categories.items()}
+        return {**defaults, "indexing": as_format(self._info.default_dtypes()["indexing"]).dtype}
 
     def dtypes(self, *, device: object = None, kind: DTypeKind | None = None) -> dict[str, DType]:  # noqa: ARG002 (likewise)
         """The dtypes of the standard that arrays can have now, by name.

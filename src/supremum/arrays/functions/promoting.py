@@ -54,10 +54,10 @@ def stack(arrays: Sequence[ArrayLike], /, *, axis: int = 0) -> Arguments:
 
 
 def _several(name: str, arrays: Sequence[ArrayLike]) -> list[Any]:
-    found = list(arrays)
-    if not found:
+    operands = list(arrays)
+    if not operands:
         raise ArgumentError(f"{name} needs at least one array")
-    return found
+    return operands
 
 
 def _of_list(name: str) -> Callable[[Backend, CallPlan], Callable[..., Raw]]:
@@ -126,8 +126,8 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
     >>> supremum.ops.clip(np.array([1.0, 5.0], "float32"), max=2)
     Array([1., 2.], dtype=float32)
     """
-    given = {"maximum": min, "minimum": max}
-    bounds = {name: bound for name, bound in given.items() if bound is not None and not _is_ignored(x, name, bound)}
+    limits = {"maximum": min, "minimum": max}
+    bounds = {name: bound for name, bound in limits.items() if bound is not None and not _is_ignored(x, name, bound)}
     return (x, *bounds.values()), {"bounds": (*bounds,)}
 
 
@@ -135,10 +135,10 @@ def _is_ignored(x: ArrayLike, name: str, bound: ArrayLike) -> bool:
     """Whether the rules ignore a bound."""
     rules = get_rules()
     operands = [as_key(each, rules) for each in (x, bound)]
-    for position, found in enumerate(operands):
-        if found is None:
+    for position, keyed_raw in enumerate(operands):
+        if keyed_raw is None:
             raise not_an_operand((x, bound)[position], "clip", position)
-    array, number = (found[1].operand for found in operands if found is not None)
+    array, number = (keyed_raw[1].operand for keyed_raw in operands if keyed_raw is not None)
     if type(bound) is int:
         number = as_operand(bound)
     return rules.ignores_bound(array, number, is_lower=name == "maximum")

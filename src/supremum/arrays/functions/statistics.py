@@ -173,10 +173,10 @@ def _count_bins(xp: ModuleType, places: Any, weights: Any, length: int) -> Any:
     """The counts, or the sums of weights, of the integers below a length."""
     if weights is None:
         return _COUNTS.call(places, length=length)
-    given = xp.asarray(weights)
-    if given.shape != places.shape:
-        raise ArgumentError(f"the weights must have the shape {places.shape} of the values, got {given.shape}")
-    return _SUMS.call(places, given, length=length)
+    weight_array = xp.asarray(weights)
+    if weight_array.shape != places.shape:
+        raise ArgumentError(f"the weights must have the shape {places.shape} of the values, got {weight_array.shape}")
+    return _SUMS.call(places, weight_array, length=length)
 
 
 def _count_arguments(x: Any, /, *, length: int) -> None:

@@ -89,12 +89,12 @@ class _Einsum(PromotingFunction):
         common = explain(*operands, rules=rules).dtype
         first, *others = [each if each.dtype == common else ASTYPE.call(each, common) for each in operands]
         *terms, result = _terms(subscripts, len(operands))
-        given = terms[0]
+        first_term = terms[0]
         for i, (other, term) in enumerate(zip(others, terms[1:], strict=True), 1):
             last = i == len(others)
-            kept = result if last else _kept(given + term, "".join([*terms[i + 1 :], result]))
-            first = self.call(f"{given},{term}->{kept}", first, other)
-            given = kept
+            kept = result if last else _kept(first_term + term, "".join([*terms[i + 1 :], result]))
+            first = self.call(f"{first_term},{term}->{kept}", first, other)
+            first_term = kept
         return first
 
 
@@ -137,10 +137,10 @@ def _terms(subscripts: str, count: int) -> list[str]:
     return [*terms, right]
 
 
-def _kept(given: str, needed: str) -> str:
+def _kept(dimensions: str, needed: str) -> str:
     """The dimensions of a product of two operands that the others or the result need."""
-    letters = dict.fromkeys(each for each in given if each != "." and each in needed)
-    return "..." * ("..." in given) + "".join(letters)
+    letters = dict.fromkeys(each for each in dimensions if each != "." and each in needed)
+    return "..." * ("..." in dimensions) + "".join(letters)
 
 
 def dot(x1: ArrayLike, x2: ArrayLike, /) -> Arguments:
