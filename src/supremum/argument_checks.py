@@ -224,23 +224,23 @@ def _item(name: str, value: object) -> Any:
         raise OperandError(f"{name} must be known before tracing, got {value}; use a Python number") from error
 
 
-def known_keys(what: str, given: object, known: Iterable[str], required: Iterable[str] | None = None) -> dict[str, Any]:
+def known_keys(what: str, value: object, known: Iterable[str], required: Iterable[str] | None = None) -> dict[str, Any]:
     """Check the keys of a mapping, and return it as a dict.
 
     Args:
         what: a description of the mapping, such as `"config of a policy"`.
-        given: the mapping.
+        value: the mapping.
         known: every key that it may have.
         required: the keys that it must have; None for all of them.
 
     Raises:
-        OperandError: if `given` is not a mapping.
+        OperandError: if `value` is not a mapping.
         UnknownNameError: if a key is unknown; the message suggests similar keys; a `ValueError`.
         ArgumentError: if keys are missing; a `ValueError`.
     """
-    if not isinstance(given, Mapping):
-        raise OperandError(f"a {what} must be a mapping, got {shown(given)}")
-    entries = dict(cast("Mapping[Any, Any]", given))
+    if not isinstance(value, Mapping):
+        raise OperandError(f"a {what} must be a mapping, got {shown(value)}")
+    entries = dict(cast("Mapping[Any, Any]", value))
     known = tuple(known)
     for key in entries:
         if key not in known:

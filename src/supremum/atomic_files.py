@@ -50,16 +50,16 @@ def as_path(path: str | os.PathLike[str]) -> Path:
         FileError: if the path has a NUL in it, or `~` has no home folder to stand for.
     """
     try:
-        found = Path(path).expanduser()
+        result = Path(path).expanduser()
     except TypeError as error:
         raise OperandError(f"a path must be a str or a pathlib.Path, got {shown(path)}") from error
     except RuntimeError as error:
         what = FileNotFoundError(errno.ENOENT, str(error))
         raise _described_error(FileError, Path(path), what, str(error), "write the folder out") from error
-    if "\0" in str(found):
+    if "\0" in str(result):
         what = OSError(errno.EINVAL, "a path must not contain NUL")
-        raise _described_error(FileError, found, what, "a path must not contain NUL", "give another name")
-    return found
+        raise _described_error(FileError, result, what, "a path must not contain NUL", "give another name")
+    return result
 
 
 def is_file(path: Path) -> bool:
@@ -245,8 +245,8 @@ def remove_leftovers(folder: Path, names: str) -> None:
     # Ignore a folder that cannot be listed, and a file that another process removed or its writer renamed meanwhile.
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            found = _TEMPORARY.fullmatch(entry.name)
-            if found and re.fullmatch(names, found[1] + found[2]) and entry.is_file(follow_symlinks=False):
+            match = _TEMPORARY.fullmatch(entry.name)
+            if match and re.fullmatch(names, match[1] + match[2]) and entry.is_file(follow_symlinks=False):
                 with suppress(OSError), Path(entry.path).open("r+b") as leftover:
                     flock(leftover, LOCK_EX | LOCK_NB)  # the lock of a killed process ends with it
                     Path(entry.path).unlink()

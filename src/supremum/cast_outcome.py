@@ -133,28 +133,29 @@ def explain_cast(
            measured: NumPy 2.4 and 1.26 on x86-64; other processors may give other numbers
            one array may have each of them, depending on the position
     """
-    given = [_format_of(name, each) for name, each in (("source", source), ("target", target))]
-    found = get_rules(rules)
-    casts = found.array_casts
+    formats = [_format_of(name, each) for name, each in (("source", source), ("target", target))]
+    rule_set = get_rules(rules)
+    casts = rule_set.array_casts
     if casts is None:
         raise ArgumentError(
-            f"rules {found.name!r} say nothing about casts of arrays; use those of a framework, such as rules='numpy'"
+            f"rules {rule_set.name!r} say nothing about casts of arrays; use those of a framework, such as "
+            "rules='numpy'"
         )
-    before, after = (_as_held(found, row) for row in given)
+    before, after = (_as_held(rule_set, row) for row in formats)
     if value is None:
         asked = dict.fromkeys(_limits(before, after))
-        examples = tuple(_outcome(found.name, casts, before, after, each) for each in asked)
+        examples = tuple(_outcome(rule_set.name, casts, before, after, each) for each in asked)
         is_defined = all(each.is_defined for each in examples)
         reason = (f"{after} holds every value of {before}",) if after.holds(before) else ()
         more = () if is_defined else ("C does not define some of these", *_measured(casts))
-        return CastOutcome(found.name, before.dtype, after.dtype, None, (), is_defined, (*reason, *more), examples)
-    return _outcome(found.name, casts, before, after, _held(value, before))
+        return CastOutcome(rule_set.name, before.dtype, after.dtype, None, (), is_defined, (*reason, *more), examples)
+    return _outcome(rule_set.name, casts, before, after, _held(value, before))
 
 
-def _format_of(name: str, given: OperandLike) -> Format:
-    operand = as_operand(given)
+def _format_of(name: str, argument: OperandLike) -> Format:
+    operand = as_operand(argument)
     if operand.dtype is None or operand.is_python_scalar:
-        raise OperandError(f"{name} must be a dtype or an array, got {shown(given)}; use a name such as 'float32'")
+        raise OperandError(f"{name} must be a dtype or an array, got {shown(argument)}; use a name such as 'float32'")
     if operand.nullable:
         raise OperandError(f"{name} must not be nullable, got {operand}; {without_flag(operand)}")
     return operand.format
@@ -176,12 +177,12 @@ def _held(value: Scalar, row: Format) -> Scalar:
         raise OperandError(f"value must be a number that an array of {row} holds, got {shown(value)}")
     if not fits(value, row):
         raise OperandError(f"value={value} is out of range for {row}; cast from a wider dtype")
-    held = converted(value, [row.component])
+    number = converted(value, [row.component])
     if row.category == "bool":
-        return bool(held)
+        return bool(number)
     if row.category == "complex":
-        return complex(held)
-    return float(held.real) if row.is_inexact else int(held.real)
+        return complex(number)
+    return float(number.real) if row.is_inexact else int(number.real)
 
 
 def _outcome(rules: str, casts: ArrayCasts, source: Format, target: Format, value: Scalar) -> CastOutcome:
@@ -224,8 +225,8 @@ def _reasons_of_part(casts: ArrayCasts, source: Format, target: Format, value: f
     elif _is_beyond(value, target):
         beyond = f"{value} is out of range for {target}" if value == value else f"{target} has no NaN"
         if casts.is_defined:
-            taken = "takes the nearest number that it holds" if value == value else "makes it 0"
-            yield f"{beyond}, and {casts.library} {taken}"
+            action = "takes the nearest number that it holds" if value == value else "makes it 0"
+            yield f"{beyond}, and {casts.library} {action}"
         else:
             yield f"{beyond}, and C does not define the result"
             yield from _measured(casts)
@@ -283,11 +284,11 @@ def _limits(source: Format, target: Format) -> Iterator[Scalar]:
 
 def _around(to: Format, row: Format) -> Iterator[float]:
     for end in (float(to.max) + 1, float(to.min) - 1):
-        found = converted(end, [row])
-        while fits(end, row) and to.min <= found.real <= to.max:
+        number = converted(end, [row])
+        while fits(end, row) and to.min <= number.real <= to.max:
             end *= 1 + 2.0**-row.mantissa
-            found = converted(end, [row])
-        yield float(found.real)
+            number = converted(end, [row])
+        yield float(number.real)
 
 
 def _is_value(value: float, row: Format) -> bool:

@@ -48,8 +48,8 @@ def nullable_format(value: object) -> Format | None:
         return nullable_format(stored)
     # All dtypes of PyArrow have one class; in the other libraries, each has its own.
     name = str(dtype) if library == "pyarrow" else _class_of(dtype).__name__.removesuffix("Dtype").lower()
-    found = _OTHER_NAMES.get(name, name)
-    return as_format(found, columns=True) if found in (*format_names(), *map(str, COLUMN_FORMATS)) else None
+    format_name = _OTHER_NAMES.get(name, name)
+    return as_format(format_name, columns=True) if format_name in (*format_names(), *map(str, COLUMN_FORMATS)) else None
 
 
 def is_missing_value(value: object) -> bool:

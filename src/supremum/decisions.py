@@ -204,8 +204,8 @@ class Decision:
     @property
     def stored(self) -> OperandCast | None:
         """The cast of the result to the dtype of the array that it is written into; None if there is none."""
-        given = self.verdict.stored
-        return None if given is None or self.into is None else OperandCast(given, self.dtype)
+        source = self.verdict.stored
+        return None if source is None or self.into is None else OperandCast(source, self.dtype)
 
     @property
     def reason(self) -> tuple[str, ...]:

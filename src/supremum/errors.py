@@ -236,8 +236,8 @@ def near_names(name: str, choices: Iterable[str]) -> tuple[str, ...]:
         return ()
     by_lower = {choice.lower(): choice for choice in choices}
     cutoff = 0.7 if len(name) > _SHORT else 0.6  # one wrong letter of three
-    found = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=cutoff)
-    return tuple(by_lower[match] for match in found)
+    matches = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=cutoff)
+    return tuple(by_lower[match] for match in matches)
 
 
 def shown(value: object) -> str:

@@ -112,8 +112,8 @@ def _cast(operand: Operand, conversion: FixCast) -> Operand:
     if value is None or operand.ndim != 0 or not as_format(conversion.dtype).is_builtin:
         return cast
     with np.errstate(all="ignore"):
-        held = np.asarray(value.real if conversion.drops_imaginary else value).astype(conversion.dtype)
-    return replace(cast, held=held.item())
+        scalar = np.asarray(value.real if conversion.drops_imaginary else value).astype(conversion.dtype)
+    return replace(cast, held=scalar.item())
 
 
 def letter(position: int) -> str:

@@ -387,21 +387,21 @@ def as_format(dtype: object, *, columns: bool = False) -> Format:
     """
     if isinstance(dtype, Format):
         return dtype
-    found = _format_of_name(dtype) if isinstance(dtype, str) else _format_of_object(dtype)
+    array_format = _format_of_name(dtype) if isinstance(dtype, str) else _format_of_object(dtype)
     of_columns = _OF_COLUMNS.get(dtype) if isinstance(dtype, str) else None
     if of_columns is not None:
         if columns:
             return of_columns
         widest = max((row for row in FORMATS if row.kind is of_columns.kind), key=lambda row: row.bits)
         raise UnknownDtypeError("dtype", dtype, (), f"no array has {of_columns}", near=(widest.name,))
-    if found is None:
+    if array_format is None:
         named = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None)
         name = named if isinstance(named, str) else shown(dtype)
         is_absent = name.removeprefix("torch.") in {row.name for row in _ROWS}
         where = f"the installed ml_dtypes {ml_dtypes.__version__} is too old" if is_absent else ""
         in_numpy = _format_of_name(f"={name}")
         raise UnknownDtypeError("dtype", name, _BY_ANY_NAME, where, near=(in_numpy.short_name,) if in_numpy else ())
-    return found
+    return array_format
 
 
 def argument_dtype(dtype: object) -> DType:

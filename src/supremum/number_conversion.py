@@ -126,8 +126,8 @@ def change(value: Scalar, becomes: Scalar, target: Format) -> str | None:
     """
     if isinstance(value, complex) or isinstance(becomes, complex):
         pairs = ((value.real, becomes.real), (value.imag, becomes.imag))
-        found = {_change(*pair, target.component) for pair in pairs}
-        return next((how for how in HOWS if how in found), None)
+        changes = {_change(*pair, target.component) for pair in pairs}
+        return next((how for how in HOWS if how in changes), None)
     return _change(value, becomes, target)
 
 
@@ -197,9 +197,9 @@ def _rounded(value: int | float, row: Format) -> float:
 def _exponent(magnitude: Fraction) -> int:
     if not magnitude:
         return -(10**6)
-    found = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    is_reached = magnitude.numerator << max(-found, 0) >= magnitude.denominator << max(found, 0)
-    return found if is_reached else found - 1
+    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    is_reached = magnitude.numerator << max(-exponent, 0) >= magnitude.denominator << max(exponent, 0)
+    return exponent if is_reached else exponent - 1
 
 
 def _beyond(row: Format, value: int | float) -> float:

@@ -216,8 +216,8 @@ def _operand_of_object(value: Any, which: str) -> Operand:
         raise OperandError(_not_an_operand(value, dtype, which)) from error
     # Only bool has no weak form: JAX marks some bool arrays weak and then ignores the mark.
     weak = _is_weak(value, dtype) and target.category in _WEAK_NAME_OF_CATEGORY
-    held = _item(value) if ndim == 0 and target.is_builtin else None
-    return Operand(target.category, target.dtype, weak=weak, ndim=ndim, held=held, library=library_of(value))
+    scalar = _item(value) if ndim == 0 and target.is_builtin else None
+    return Operand(target.category, target.dtype, weak=weak, ndim=ndim, held=scalar, library=library_of(value))
 
 
 def _nullable_operand(value: object, ndim: object) -> Operand | None:

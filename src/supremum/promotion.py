@@ -88,7 +88,7 @@ def explain(
     in_jax = not isinstance(asked, str) or asked not in FOLLOWING or _is_in_jax(operands)
     rule_set = get_rules(asked, in_jax=in_jax)
     read = zip(seen, operands, map(rule_set.read, operands), strict=True)
-    seen = tuple(operand if value is given else as_operand(value) for operand, given, value in read)
+    seen = tuple(operand if value is argument else as_operand(value) for operand, argument, value in read)
     return rule_set.decide(operation, seen, target, runtime=_runtime(operands))
 
 
@@ -113,8 +113,8 @@ def _array(operand: Any) -> Any:
 def _runtime(operands: Sequence[OperandLike]) -> Runtime:
     """The runtime on which to try a fix; an `Array` knows its own."""
     classes = [cast("type[Any]", type(each)) for each in operands]
-    found = next((each for each in classes if hasattr(each, "runtime_of")), None)
-    return UNWRAPPED if found is None else found.runtime_of(operands)
+    array_class = next((each for each in classes if hasattr(each, "runtime_of")), None)
+    return UNWRAPPED if array_class is None else array_class.runtime_of(operands)
 
 
 def result_type(*operands: OperandLike, rules: RulesLike | None = None) -> DType:
@@ -150,8 +150,8 @@ def result_type(*operands: OperandLike, rules: RulesLike | None = None) -> DType
         if a.__class__ is ndarray is b.__class__:
             return known[a.dtype, b.dtype]
         left, right = a.aval, b.aval
-        found = known[left.dtype, right.dtype, left.weak_type, right.weak_type]
-        return found() if found.__class__ is _Following else found
+        answer = known[left.dtype, right.dtype, left.weak_type, right.weak_type]
+        return answer() if answer.__class__ is _Following else answer
     except (ValueError, KeyError, AttributeError, TypeError):
         pass  # not two arrays of one library, not cached yet, or it depends on more than dtypes
     decision = explain(*operands, rules=rules)
@@ -182,10 +182,10 @@ class _Following:
         Raises:
             KeyError: if the rules refuse; the caller must ask them for the reason.
         """
-        found = self.answers[self.ask()]
-        if found is None:
+        answer = self.answers[self.ask()]
+        if answer is None:
             raise KeyError
-        return found
+        return answer
 
 
 def _remember(pairs: dict[Any, Any], rules: RulesLike, a: Any, b: Any) -> None:

@@ -296,7 +296,7 @@ def groupings(rules: RulesLike, types: Sequence[str]) -> Iterator[tuple[str, str
         rules: a rule set or its name.
         types: names of formats and weak kinds.
     """
-    for found in counterexamples(join_of(get_rules(rules)), [name for name in types if not is_number(name)]):
-        if found.law == "associative":
-            a, b, c = found.nodes
+    for example in counterexamples(join_of(get_rules(rules)), [name for name in types if not is_number(name)]):
+        if example.law == "associative":
+            a, b, c = example.nodes
             yield a, b, c

@@ -59,15 +59,15 @@ def _drawn(rules: RulesLike | None, types: TypeNames, path: TypeNames) -> Diagra
     names = () if isinstance(path, (str, tuple, list)) and not path else type_names(path)
     if len(names) == 1:
         raise ArgumentError(f"A path must have at least two types, got only {names[0]}.")
-    found = order_of(rule_set, (*asked, *(name for name in names if name not in asked)))
-    if isinstance(found, NoLattice):
+    order = order_of(rule_set, (*asked, *(name for name in names if name not in asked)))
+    if isinstance(order, NoLattice):
         instead = "print its table instead, with supremum table or rule_table"
-        raise ArgumentError(f"{rule_set.name} is not a lattice: {found.reason}; {instead}.")
+        raise ArgumentError(f"{rule_set.name} is not a lattice: {order.reason}; {instead}.")
     for name in names:
-        if name in found.left_out:
+        if name in order.left_out:
             raise ArgumentError(f"{rule_set.name} refuses {name} even with itself, so there is no path from it.")
     result, sentence = _result_of(rule_set, names) if names else (None, "")
-    return _diagram(found, names, result, sentence)
+    return _diagram(order, names, result, sentence)
 
 
 def _result_of(rules: RuleSet, names: Sequence[str]) -> tuple[str | None, str]:
@@ -105,13 +105,13 @@ def _diagram(order: Order, path: Sequence[str], result: str | None, sentence: st
     if lit_nodes:
         legend.append(("lit plain", "the way to the common type" if lit_edges else "asked about"))
     joins = (order.lattice.join(a, b) for a, b in itertools.combinations(order.lattice.nodes, 2))
-    held = ", ".join(f"{name} as {other}" for name, other in order.held_as.items())
+    replacements = ", ".join(f"{name} as {other}" for name, other in order.held_as.items())
     caption = (
         sentence,
         _HOW_TO_READ if edges else "",
         _NOWHERE if edges and None in joins else "",
         order.note,
-        f"Replaced by others: {held}." if held else "",
+        f"Replaced by others: {replacements}." if replacements else "",
         f"Refused even with themselves: {', '.join(order.left_out)}." if order.left_out else "",
     )
     title = f"{order.rules}: {len(nodes)} types in order"

@@ -114,10 +114,10 @@ def _closed(join: Join, names: list[str]) -> list[str]:
 
 def _held_as(join: Join, names: list[str]) -> dict[str, str]:
     """The formats that the rules always replace, with their replacements, which promote like them."""
-    held = {name: join(name, name) for name in names if name not in WEAK_NAMES}
+    replacements = {name: join(name, name) for name in names if name not in WEAK_NAMES}
     return {
         name: other
-        for name, other in held.items()
+        for name, other in replacements.items()
         if other not in (None, name)
         and all(join(name, each) == join(other, each) and join(each, name) == join(each, other) for each in names)
     }
@@ -129,7 +129,7 @@ def _hasse(join: Join, names: list[str]) -> Lattice:
     return Lattice(edges)
 
 
-def _obscurity(found: Counterexample) -> tuple[bool, bool, int]:
+def _obscurity(example: Counterexample) -> tuple[bool, bool, int]:
     """A sort key that puts examples with refusals, with fewer than three types, and with rare types last."""
-    refused, rare = None in (found.left, found.right), sum(name not in STANDARD_TYPES for name in found.nodes)
-    return refused, found.law != "associative", rare
+    refused, rare = None in (example.left, example.right), sum(name not in STANDARD_TYPES for name in example.nodes)
+    return refused, example.law != "associative", rare

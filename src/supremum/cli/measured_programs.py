@@ -73,7 +73,7 @@ def measure_program(
         raise ArgumentError(f"The function {shortened(target)} needs --args, such as --args 'f32[8,128], bf16[128]'.")
     from supremum.tracing import watch_jitted
 
-    found: dict[str, Measured] = {}
+    measurements: dict[str, Measured] = {}
     titles: dict[int, str] = {}
 
     def measure_call(call: JittedCall) -> None:
@@ -82,7 +82,7 @@ def measure_program(
             title = str(call)
             titles[id(call.program)] = title if title not in titles.values() else f"{title}, program {len(titles) + 1}"
         title = titles[id(call.program)]
-        is_next = again is not None and title in found and again(call, found[title].report)
+        is_next = again is not None and title in measurements and again(call, measurements[title].report)
         if not is_new and not is_next:
             return
         try:
@@ -93,11 +93,11 @@ def measure_program(
             if instead is None:
                 return
             report = instead(call)
-        found[title] = Measured(title, call.name, call.types, report)
+        measurements[title] = Measured(title, call.name, call.types, report)
 
     with watch_jitted(measure_call, every=again is not None):
         error = run_script(target, script_arguments or ())
-    return list(found.values()), error
+    return list(measurements.values()), error
 
 
 def _measure_function(target: str, args: str, tool: Tool, *, runs: bool) -> tuple[list[Measured], BaseException | None]:
@@ -144,8 +144,8 @@ def report_program(
         typer.Exit: if the user's program raises an error, which is printed.
     """
     with program_output(form, output):
-        found, error = measure_program(target, args, script_arguments, tool, again=again)
-    reports = {each.title: each.report for each in found}
+        measurements, error = measure_program(target, args, script_arguments, tool, again=again)
+    reports = {each.title: each.report for each in measurements}
     writers = {"terminal": reports_text, "json": _reports_json, "html": page, "svg": _only_svg}
     put_text(writers[form](reports), output)
     if error is not None:

@@ -280,8 +280,8 @@ class Asker:
                 for sort, row in enumerate(rows):
                     row.append(cells[sort])
         alone = [self._alone(operand, operation) for operand in operands]
-        found = [_Beside(tuple(x), tuple(y), cell) for x, y, cell in zip(before, after, alone, strict=True)]
-        return [found[sort] for sort in sorts]
+        answers = [_Beside(tuple(x), tuple(y), cell) for x, y, cell in zip(before, after, alone, strict=True)]
+        return [answers[sort] for sort in sorts]
 
 
 class _Beside(NamedTuple):

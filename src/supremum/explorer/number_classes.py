@@ -101,8 +101,8 @@ def _landmarks() -> list[int]:
     """Whole numbers between which at most one thing changes: those near the limits of formats, and powers of two."""
     near = {int(end) for row in FORMATS for end in (row.min, row.max)}
     powers = {sign * 2**power for sign in (-1, 1) for power in range(1024)}
-    found = {n + step for n in near | powers | {0} for step in (-1, 0, 1)}
-    return [*sorted(n for n in found if abs(n) < _FIRST_BEYOND_FLOAT), _FIRST_BEYOND_FLOAT - 1]
+    numbers = {n + step for n in near | powers | {0} for step in (-1, 0, 1)}
+    return [*sorted(n for n in numbers if abs(n) < _FIRST_BEYOND_FLOAT), _FIRST_BEYOND_FLOAT - 1]
 
 
 def _axis(

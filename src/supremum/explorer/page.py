@@ -176,7 +176,9 @@ def _rules(name: str, asker: Asker, operations: Sequence[str], tables: dict[Tabl
         "name": name,
         "summary": rules.summary,
         "source": rules.source,
-        "questions": {each: asdict(found) | {"table": index(tables, found.table)} for each, found in asked.items()},
+        "questions": {
+            each: asdict(question) | {"table": index(tables, question.table)} for each, question in asked.items()
+        },
         "sorts": distinct(rules, TYPES)[1],
         # The page looks up the other operations in their questions.
         "operations": {each: index(tables, asker.table(each)) for each in operations if each not in asked},

@@ -199,8 +199,8 @@ def _scan(step: Step, operands: Sequence[V], instrument: Instrument[V]) -> Outco
         count, carry, records = state
         # A loop of a backward pass runs through the iterations of the forward pass in reverse.
         index = np.uint32(max(length, 1) - 1) - count if is_reverse else count
-        results, outputs, made = once(carry, slices, index)
-        return (count + np.uint32(1), settle(results), _join_records(instrument, records, made)), outputs
+        results, outputs, new_records = once(carry, slices, index)
+        return (count + np.uint32(1), settle(results), _join_records(instrument, records, new_records)), outputs
 
     first = jnp.zeros((), "uint32")
     settle = instrument.carry_form(start, following)
@@ -232,13 +232,13 @@ def _while(step: Step, operands: Sequence[V], instrument: Instrument[V]) -> Outc
 
     def run(state: Any) -> Any:
         index, going_on, carry, records = state
-        results, made = once(carry, index)
+        results, new_records = once(carry, index)
         results = settle(results)
         if going_on.ndim:
             results = jax.tree.map(partial(_chosen, going_on), results, carry)
         index = index + np.uint32(1)
         going_on, asked = ask(results, index)
-        return index, going_on, results, _join_records(instrument, records, made | asked)
+        return index, going_on, results, _join_records(instrument, records, new_records | asked)
 
     first = jnp.zeros((), "uint32")
     settle = instrument.carry_form(start, following)
@@ -256,11 +256,11 @@ def _chosen(going_on: Any, new: Any, old: Any) -> Any:
 
 
 def _cond(step: Step, operands: Sequence[V], instrument: Instrument[V]) -> Outcome[V]:
-    index, *given = operands
+    index, *branch_operands = operands
     nothing = _nothing(step.inner, instrument)
 
     def types(plan: Plan) -> list[V]:
-        return jax.eval_shape(partial(interpret, plan, instrument=instrument), given)[0]
+        return jax.eval_shape(partial(interpret, plan, instrument=instrument), branch_operands)[0]
 
     def branch(plan: Plan) -> Callable[..., Outcome[V]]:
         def run(*values: V) -> Outcome[V]:
@@ -270,7 +270,7 @@ def _cond(step: Step, operands: Sequence[V], instrument: Instrument[V]) -> Outco
         return run
 
     merge = instrument.branch_form([partial(types, plan) for plan in step.inner])
-    return lax.switch(instrument.decider(index), list(map(branch, step.inner)), *given)
+    return lax.switch(instrument.decider(index), list(map(branch, step.inner)), *branch_operands)
 
 
 def _nothing(plans: Iterable[Plan], instrument: Instrument[Any]) -> Records:
@@ -280,9 +280,9 @@ def _nothing(plans: Iterable[Plan], instrument: Instrument[Any]) -> Records:
     return on_each_device(records)
 
 
-def _join_records(instrument: Instrument[Any], records: Records, made: Records) -> Records:
+def _join_records(instrument: Instrument[Any], records: Records, new_records: Records) -> Records:
     return {
-        number: instrument.join(record, made[number]) if number in made else record
+        number: instrument.join(record, new_records[number]) if number in new_records else record
         for number, record in records.items()
     }
 

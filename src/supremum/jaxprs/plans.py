@@ -165,7 +165,7 @@ def plan_of(program: Jaxpr | ClosedJaxpr, is_lifted: Callable[[Literal], bool] =
         plans = [(callee.parameter, plan(callee.function)) for callee in callees(site.equation)]
         operands = _lift(site.equation.invars, is_lifted, lifted)
         names = _ENTERED.get(site.equation.primitive.name, ())
-        inner = tuple(made for name in names for parameter, made in plans if parameter == name)
+        inner = tuple(inner_plan for name in names for parameter, inner_plan in plans if parameter == name)
         return Step(site, site.equation.replace(invars=operands), inner)
 
     return plan(program)

@@ -173,9 +173,11 @@ class _Writer:
             if action.inside is None:
                 self.emit(equation, action)
             else:
-                wanted, made, params, functions = _ENTER[equation.primitive.name](self, equation, values, action)
+                wanted, new_results, params, functions = _ENTER[equation.primitive.name](self, equation, values, action)
                 pairs = zip(equation.invars, wanted, strict=True)
-                self.append(equation, [self.cast(atom, value.dtype, equation) for atom, value in pairs], made, params)
+                self.append(
+                    equation, [self.cast(atom, value.dtype, equation) for atom, value in pairs], new_results, params
+                )
             self.record.append(RewriteRecord(equation, action, tuple(functions)))
         outputs = list(self.jaxpr.outvars)
         values = [self.value(atom) for atom in outputs]

@@ -223,13 +223,13 @@ def differentiate_scaled(
         def scaled_loss(*args: Any, **kwargs: Any) -> tuple[jax.Array, Any]:
             out = loss_fn(*args, **kwargs)
             loss, _ = split_loss(out, has_aux)
-            held = _limit_scale(scale, loss)
+            factor = _limit_scale(scale, loss)
             loss = widen(loss)
-            return loss * held.astype(loss.dtype), (out, held)
+            return loss * factor.astype(loss.dtype), (out, factor)
 
-        scaled, (value, held) = jax.grad(scaled_loss, argnums, has_aux=True)(*args, **kwargs)
+        scaled, (value, factor) = jax.grad(scaled_loss, argnums, has_aux=True)(*args, **kwargs)
         value = _as_arrays(value) if retries else value
-        return _ScaledStep(scaled if aggregate is None else aggregate(scaled), value, held)
+        return _ScaledStep(scaled if aggregate is None else aggregate(scaled), value, factor)
 
     def value_and_grad(state: LossScaleState, /, *args: P.args, **kwargs: P.kwargs) -> ScaledGradients:
         state = as_state(state)

@@ -100,7 +100,7 @@ class custom_vjp(_Differentiable):  # noqa: N801, its name in JAX
         options = {"symbolic_zeros": symbolic_zeros, "optimize_remat": optimize_remat}
         for name, rule in (("fwd", fwd), ("bwd", bwd)):
             function(name, rule, "lambda ...")
-        self._define_rules(lambda made, within: made.defvjp(within(fwd), within(bwd), **options))
+        self._define_rules(lambda differentiable, within: differentiable.defvjp(within(fwd), within(bwd), **options))
 
 
 class custom_jvp(_Differentiable):  # noqa: N801, its name in JAX
@@ -138,7 +138,9 @@ class custom_jvp(_Differentiable):  # noqa: N801, its name in JAX
             The rule, so that `defjvp` can be used as a decorator.
         """
         function("jvp", jvp, "lambda primals, tangents: ...")
-        self._define_rules(lambda made, within: made.defjvp(within(jvp), symbolic_zeros=symbolic_zeros))
+        self._define_rules(
+            lambda differentiable, within: differentiable.defjvp(within(jvp), symbolic_zeros=symbolic_zeros)
+        )
         return jvp
 
     def defjvps(self, *jvps: Function | None) -> None:
@@ -151,7 +153,9 @@ class custom_jvp(_Differentiable):  # noqa: N801, its name in JAX
         for each in jvps:
             if each is not None:
                 function("a rule", each, "lambda tangent, output, *args: ...")
-        self._define_rules(lambda made, within: made.defjvps(*(each and within(each) for each in jvps)))
+        self._define_rules(
+            lambda differentiable, within: differentiable.defjvps(*(each and within(each) for each in jvps))
+        )
 
 
 def _within(scope: Callable[[], AbstractContextManager[Any]]) -> Callable[[Function], Function]:

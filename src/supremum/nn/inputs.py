@@ -132,12 +132,12 @@ def check_inputs(
     else:
         inputs = inspect.signature(call).bind_partial(*args, **kwargs).arguments
     for name, each in specs.items():
-        given = inputs.get(name)
-        if given is None:
+        value = inputs.get(name)
+        if value is None:
             continue
-        if isinstance(given, (list, tuple, dict)):
-            raise ArgumentError(f"{name} must be one array, got {type(given).__name__}")
-        problem = each.problem(np.shape(given), _dtype_of(given))
+        if isinstance(value, (list, tuple, dict)):
+            raise ArgumentError(f"{name} must be one array, got {type(value).__name__}")
+        problem = each.problem(np.shape(value), _dtype_of(value))
         if problem is not None:
             raise ArgumentError(f"{name} {problem}")
 

@@ -64,17 +64,17 @@ def origin_of(output: object) -> Origin | None:
     return None if is_gone else origin
 
 
-def copy_origin(given: object, cast: jax.Array) -> Any:
+def copy_origin(array: object, cast: jax.Array) -> Any:
     """Copy the origin of an array to the result of a cast.
 
     Args:
-        given: the array before the cast.
+        array: the array before the cast.
         cast: the array after the cast.
 
     Returns:
         The array after the cast.
     """
-    origin = None if cast is given else origin_of(given)
+    origin = None if cast is array else origin_of(array)
     return cast if origin is None else record(cast, origin)
 
 

@@ -143,8 +143,8 @@ def explained(error: Exception) -> Exception:
             is_inside = False
         elif not is_inside:
             function, is_inside = f"{frame.f_code.co_name}()", True
-            given = [each for each in frame.f_locals.values() if isinstance(each, VariableOperators)]
-            name = given[0].name if given else name
+            variables = [each for each in frame.f_locals.values() if isinstance(each, VariableOperators)]
+            name = variables[0].name if variables else name
         place = place.tb_next
-    given = f"variable {shown(name)}; use {name}.value" if name else "a variable; use variable.value"
-    return ArgumentError(f"{function} takes arrays, got {given}, or a function of jax.numpy")
+    description = f"variable {shown(name)}; use {name}.value" if name else "a variable; use variable.value"
+    return ArgumentError(f"{function} takes arrays, got {description}, or a function of jax.numpy")

@@ -45,11 +45,11 @@ class Dataflow:
         """The step that makes a value; None for literals and arguments. Calls are looked into."""
         place: Value | None = value
         while place is not None and isinstance(place[1], Var):
-            found = self._makers.get((id(place[0]), place[1]))
-            if found is None:
+            maker = self._makers.get((id(place[0]), place[1]))
+            if maker is None:
                 place = self.operand_of_call(place)
                 continue
-            _, step, index = found
+            _, step, index = maker
             if step.name not in CALLED:
                 return step
             place = step.inner[0], step.inner[0].results[index]

@@ -166,9 +166,9 @@ class NonfiniteOrigins(Report, Sequence[NonfiniteOrigin]):
         outcome = self._outcome(index)
         if outcome is None:
             return 0, 0, ()
-        made, *ranges = outcome[1][device]
+        counts, *ranges = outcome[1][device]
         types = floating_avals(self.sites[index].equation.invars)
-        return _unsigned(made[0]), _unsigned(made[1]), tuple(map(_range, ranges, types))
+        return _unsigned(counts[0]), _unsigned(counts[1]), tuple(map(_range, ranges, types))
 
     @cached_property
     def sources(self) -> tuple[BadSource, ...]:

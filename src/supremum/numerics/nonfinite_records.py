@@ -260,26 +260,26 @@ class OriginFollower(TwoLanes):
         is_target = None
         if step.number in self.candidates:
             is_target = self.target == np.int32(self.candidates[step.number])
-        made: list[Any] = []
+        new_codes: list[Any] = []
         for place, (first, second) in enumerate(results):
             if not is_floating(first):
                 continue
             kept = replace_bad(second, new_bad_values(equation, clean, second)[1])
             if is_target is not None:
-                made.append(new_bad_values(equation, bad, first)[0])
-                kept = lax.select((made[-1] != np.uint32(0)) & is_target, first, kept)
+                new_codes.append(new_bad_values(equation, bad, first)[0])
+                kept = lax.select((new_codes[-1] != np.uint32(0)) & is_target, first, kept)
             results[place] = first, kept
         if is_target is None:
             return results, {}
         for place, iteration in enumerate(self.iterations):
             is_target &= self.first[place] == jnp.asarray(iteration, "uint32")
-        return results, {step.number: self._ranges_if(is_target, made, bad)}
+        return results, {step.number: self._ranges_if(is_target, new_codes, bad)}
 
-    def _ranges_if(self, is_first: Any, made: Sequence[Any], operands: Sequence[Any]) -> Any:
+    def _ranges_if(self, is_first: Any, new_codes: Sequence[Any], operands: Sequence[Any]) -> Any:
         """The record of one run of a candidate, which is zero unless it is the first bad run of the target."""
 
         def ranges() -> Any:
-            last = lax.convert_element_type(_count_codes(made), self._integers)
+            last = lax.convert_element_type(_count_codes(new_codes), self._integers)
             rows = [jnp.pad(last, (0, RANGE - 2)), *(range_of(value, self._integers) for value in operands)]
             missing = self.nothing().shape[0] - len(rows)
             return on_each_device(jnp.stack([*rows, *[jnp.zeros(RANGE, self._integers)] * missing]))

@@ -99,14 +99,14 @@ def check_variable(variable: object) -> None:
         )
 
 
-def _not_a_variable(given: object) -> OperandError:
-    if isinstance(given, str):
+def _not_a_variable(value: object) -> OperandError:
+    if isinstance(value, str):
         return OperandError(
-            f"an optimizer needs supremum.nn.Variable objects, got the name {shown(given)}: model.trainable_variables "
+            f"an optimizer needs supremum.nn.Variable objects, got the name {shown(value)}: model.trainable_variables "
             "is a dict by path, so use zip(gradients, model.trainable_variables.values())"
         )
     return OperandError(
-        f"an optimizer needs supremum.nn.Variable objects, got {type(given).__name__}: pass "
+        f"an optimizer needs supremum.nn.Variable objects, got {type(value).__name__}: pass "
         "model.trainable_variables, or nn.Variable(array)"
     )
 

@@ -15,7 +15,7 @@ from supremum.optimizers.optimizer import Optimizer
 OptimizerLike: TypeAlias = Optimizer | str | optax.GradientTransformation | optax.MultiSteps
 """An optimizer, its name, or an optax transformation."""
 _NAMED: dict[str, Callable[[], Optimizer]] = {
-    made.__name__.lower(): made for made in (SGD, Adam, AdamW, RMSprop, Adagrad, Lion)
+    optimizer_class.__name__.lower(): optimizer_class for optimizer_class in (SGD, Adam, AdamW, RMSprop, Adagrad, Lion)
 }
 
 

@@ -155,7 +155,7 @@ def insert_numbers(slots: PyTree, numbers: Mapping[str, Any]) -> Any:
 
 
 def injected_numbers(
-    transformation: optax.GradientTransformation, given: Mapping[str, Any], kind: str
+    transformation: optax.GradientTransformation, overrides: Mapping[str, Any], kind: str
 ) -> dict[str, Any]:
     """Return the injected numbers of a transformation by name, with those that are given instead.
 
@@ -164,7 +164,7 @@ def injected_numbers(
 
     Args:
         transformation: an optax transformation.
-        given: numbers by name.
+        overrides: numbers by name.
         kind: the class of the optimizer, for the error.
 
     Raises:
@@ -176,10 +176,10 @@ def injected_numbers(
     except (ValueError, TypeError, KeyError, AttributeError):
         state = None
     injected = extract_numbers(state)[1]
-    for name in given:
+    for name in overrides:
         if name not in injected:
             raise UnknownNameError("hyperparameter", name, injected, repr(kind))
-    return {**injected, **given}
+    return {**injected, **overrides}
 
 
 # Transformations

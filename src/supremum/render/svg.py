@@ -163,14 +163,14 @@ def legend(entries: Sequence[tuple[str, str]], width: float) -> Drawing:
     """
     x, y, drawn = 0.0, 0.0, list[str]()
     for style, meaning in entries:
-        taken = text_width(meaning, _LINE, monospaced=False) + 22
-        if x and x + taken > width:
+        entry_width = text_width(meaning, _LINE, monospaced=False) + 22
+        if x and x + entry_width > width:
             x, y = 0.0, y + 24
         drawn.append(
             f'<g class="{escape(style)}"><rect class="box" x="{number(x + 1)}" y="{number(y + 1)}" width="14" '
             f'height="14" rx="3"/></g><text x="{number(x + 21)}" y="{number(y + 12.5)}">{escape(meaning)}</text>'
         )
-        x += taken + 16
+        x += entry_width + 16
     return Drawing(width, y + 20 if drawn else 0.0, "\n".join(drawn))
 
 

@@ -46,7 +46,7 @@ def parse_arguments(text: str) -> tuple[Any, ...]:
     ({'w': ShapeDtypeStruct(shape=(2,), dtype=float32), 'b': [ShapeDtypeStruct(shape=(), dtype=int8), None]},
      ShapeDtypeStruct(shape=(), dtype=key<fry>))
     """
-    python = _EMPTY.sub(lambda found: found[1] or "[()]", _KEY.sub("key", text))
+    python = _EMPTY.sub(lambda match: match[1] or "[()]", _KEY.sub("key", text))
     try:
         tree = ast.parse(f"f({python}\n)", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

@@ -169,8 +169,8 @@ class _Function:
             # If nothing uses the result, it was made for the next operation of the expression.
             near = range(index + 1, min(index + 3, len(equations))) if uses is None else uses
             users = [user for user in near if self.frames(user).positions == here]
-            if found := next((equations[user] for user in users if len(equations[user].invars) > 1), None):
-                return found
+            if equation := next((equations[user] for user in users if len(equations[user].invars) > 1), None):
+                return equation
             reshapes = [user for user in users if equations[user].primitive in RESHAPES]
             if uses is None or not reshapes:
                 return None

@@ -321,7 +321,7 @@ class WideningFlow:
         return frame
 
     def _inputs(self, caller: Site, function: Jaxpr) -> dict[Var, _Width]:
-        return {own: self._width(given) for own, given in _arguments(caller, function)}
+        return {own: self._width(operand) for own, operand in _arguments(caller, function)}
 
     def _leave(self) -> None:
         left = self._frames.pop()

@@ -88,9 +88,9 @@ class LastFinite:
         return step_of(self._model, self._loss, self._optimizer, {}, None)(state, batch).trainable
 
 
-def _choose(kept: Any, given: Any) -> Any:
-    state = given[0]
-    return jax.lax.cond(all_finite((state.trainable, state.other)), lambda: given, lambda: kept)
+def _choose(kept: Any, candidate: Any) -> Any:
+    state = candidate[0]
+    return jax.lax.cond(all_finite((state.trainable, state.other)), lambda: candidate, lambda: kept)
 
 
 _newest = jax.jit(_choose)  # without donation: an exception between its return and the next line would lose the state

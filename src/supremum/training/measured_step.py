@@ -72,15 +72,15 @@ class StepMeasurement:
         backward = backward_of(self._model, self._loss, self._optimizer, self._distribution, scaled_gradients.append)
         scaling = scaling_of(state.optimizer)
 
-        def gradients_of(*given: Any) -> dict[str, Any]:
-            _, _, _, unscaled = backward(*given)
+        def gradients_of(*args: Any) -> dict[str, Any]:
+            _, _, _, unscaled = backward(*args)
             scaled = scaled_gradients.pop()
             return {path: (each,) if scaling is None else (each, unscaled[path]) for path, each in scaled.items()}
 
-        def counted(*given: Any) -> tuple[tuple[()], tuple[()], NamedTallies, dict[str, Any]]:
+        def counted(*args: Any) -> tuple[tuple[()], tuple[()], NamedTallies, dict[str, Any]]:
             with marked_outputs():
-                program, shape = jax.make_jaxpr(gradients_of, return_shape=True)(*given)
-            results, activations = _with_activations(program, jax.tree.leaves(given))
+                program, shape = jax.make_jaxpr(gradients_of, return_shape=True)(*args)
+            results, activations = _with_activations(program, jax.tree.leaves(args))
             # The tallies take the place of the outputs, which are concatenated along their first axis.
             stacked = jax.tree.map(itemgetter(None), activations)
             return (), (), stacked, jax.tree.unflatten(jax.tree.structure(shape), results)

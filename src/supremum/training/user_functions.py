@@ -12,7 +12,7 @@ from supremum.nn import described
 
 def resolve(
     kind: str,
-    given: object,
+    value: object,
     classes: tuple[type, ...],
     named: Mapping[str, Callable[[], Any]],
     wrap: Callable[[Any], Any],
@@ -21,7 +21,7 @@ def resolve(
 
     Args:
         kind: `"loss"` or `"metric"`.
-        given: the argument.
+        value: the argument.
         classes: the classes of objects that are returned as they are.
         named: functions that create an object, by name.
         wrap: wraps a function of labels and outputs in an object.
@@ -30,18 +30,18 @@ def resolve(
         UnknownNameError: for an unknown name, with similar ones; a `ValueError`.
         OperandError: for anything else; a `TypeError`.
     """
-    if isinstance(given, classes):
-        return given
-    if isinstance(given, str):
-        if given not in named:
-            raise UnknownNameError(kind, given, named)
-        return named[given]()
-    if isinstance(given, type):
-        raise OperandError(f"a {kind} must be an object, got the class {given.__name__}; use {given.__name__}()")
-    if not callable(given):
+    if isinstance(value, classes):
+        return value
+    if isinstance(value, str):
+        if value not in named:
+            raise UnknownNameError(kind, value, named)
+        return named[value]()
+    if isinstance(value, type):
+        raise OperandError(f"a {kind} must be an object, got the class {value.__name__}; use {value.__name__}()")
+    if not callable(value):
         name = kind.capitalize()
-        raise OperandError(f"a {kind} must be a name, a {name} or a function of y_true and y_pred, got {shown(given)}")
-    return wrap(given)
+        raise OperandError(f"a {kind} must be a name, a {name} or a function of y_true and y_pred, got {shown(value)}")
+    return wrap(value)
 
 
 @contextmanager

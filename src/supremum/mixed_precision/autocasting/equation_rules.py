@@ -145,8 +145,10 @@ class _EquationDecision:
             return self.converted(Value(new, value.fits), "a number takes the dtype of the other operands")
         if old == new:
             return self.converted(value, "does not change the dtype")
-        held = self.settings.respect_explicit_casts
-        return self.converted(Value(new, held=held), "cast by hand" if held else "cast by hand, ignored")
+        respects_cast = self.settings.respect_explicit_casts
+        return self.converted(
+            Value(new, held=respects_cast), "cast by hand" if respects_cast else "cast by hand, ignored"
+        )
 
     def converted(self, result: Value, reason: str) -> RewriteAction:
         return RewriteAction((result.dtype,), (result,), self.note(result.dtype, reason), vanishes=True)
@@ -204,12 +206,12 @@ class _EquationDecision:
             return self.each(reason)
         if rule == operations.WIDEST:
             return self.in_widest(reason)
-        held = frozenset(_dtype(value) for value in self.strong if value.held)
-        if held and not self.asked:
+        dtypes = frozenset(_dtype(value) for value in self.strong if value.held)
+        if dtypes and not self.asked:
             wide = self.compute if rule == operations.COMPUTE else _FLOAT32
             # An operand that was not cast by hand follows one that was, unless its dtype is wider.
-            follows = all(value.held for value in self.strong) or wide.itemsize <= join(held).itemsize
-            return self.cast_to(join(held if follows else held | {wide}), "takes a value that was cast by hand")
+            follows = all(value.held for value in self.strong) or wide.itemsize <= join(dtypes).itemsize
+            return self.cast_to(join(dtypes if follows else dtypes | {wide}), "takes a value that was cast by hand")
         if isinstance(self.equation.params.get("precision"), (lax.DotAlgorithm, lax.DotAlgorithmPreset)):
             return self.left_alone("sets an algorithm, which determines the dtypes")
         if rule == operations.COMPUTE:
@@ -283,8 +285,8 @@ class _EquationDecision:
         strong = self.strong
         if strong:
             alone = strong[0] if len(strong) == len(self.floats) == 1 else Value(dtype)
-            held = all(value.held for value in strong)
-            return Value(dtype, held=held, given=alone.given, sides=self.transposed(alone.sides))
+            is_explicit = all(value.held for value in strong)
+            return Value(dtype, held=is_explicit, given=alone.given, sides=self.transposed(alone.sides))
         return Value(dtype, self.values[self.floats[0]].fits if row.fills and len(self.floats) == 1 else None)
 
     def transposed(self, sides: tuple[frozenset[int], ...]) -> tuple[frozenset[int], ...]:
@@ -295,10 +297,10 @@ class _EquationDecision:
         return tuple(frozenset(order.index(axis) for axis in side) for side in sides)
 
     def each(self, reason: str) -> RewriteAction:
-        given = [*self.values, *[Value(None)] * len(self.equation.outvars)]
+        values = [*self.values, *[Value(None)] * len(self.equation.outvars)]
         results = tuple(
             Value(None if castable(var.aval) is None else value.dtype, held=value.held)
-            for var, value in zip(self.equation.outvars, given, strict=False)
+            for var, value in zip(self.equation.outvars, values, strict=False)
         )
         return RewriteAction((None,) * len(self.values), results, self.note(results[0].dtype, reason))
 

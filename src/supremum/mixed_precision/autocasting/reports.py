@@ -303,9 +303,9 @@ class _Search:
         return tuple(dict.fromkeys(each for each in (*outer, *scopes) if each in marks))
 
 
-def _sum(found: Sequence[_ProductCount]) -> _ProductCount:
-    left = sum((each.left for each in found), Counter[UncastFunction]())
-    return _ProductCount(sum(each.count for each in found), left, sum((each.wide for each in found), Counter[str]()))
+def _sum(counts: Sequence[_ProductCount]) -> _ProductCount:
+    left = sum((each.left for each in counts), Counter[UncastFunction]())
+    return _ProductCount(sum(each.count for each in counts), left, sum((each.wide for each in counts), Counter[str]()))
 
 
 def _declared_dtype(equation: JaxprEqn) -> DType | None:

@@ -125,8 +125,8 @@ def as_settings(
             )
     if isinstance(ops, str):
         ops = AUTOCAST_PRESETS[chosen_name("preset of ops", ops, AUTOCAST_PRESETS)]
-    given = {} if ops is None else mapping("ops", ops, "{'softmax': 'float32'}")
-    rules = tuple(sorted((name, _rule(name, rule)) for name, rule in given.items()))
+    overrides = {} if ops is None else mapping("ops", ops, "{'softmax': 'float32'}")
+    rules = tuple(sorted((name, _rule(name, rule)) for name, rule in overrides.items()))
     return Settings(chosen, rules, respect_explicit_casts, flag("enabled", enabled))
 
 

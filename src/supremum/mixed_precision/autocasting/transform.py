@@ -237,8 +237,8 @@ class _Autocast:
                 )
             function, policy = None, function
         settings = as_settings("mixed_bfloat16" if policy is None else policy, ops, respect_explicit_casts, enabled)
-        made = functools.partial(AutocastFunction, settings=settings)
-        return made if function is None else made(function)
+        decorator = functools.partial(AutocastFunction, settings=settings)
+        return decorator if function is None else decorator(function)
 
     @staticmethod
     @contextmanager

@@ -238,8 +238,8 @@ class Policy:
         roles = parse_policy(name)
         is_open = isinstance(loss_scale, str) and loss_scale == "auto" and not roles.underflows
         if isinstance(loss_scale, str):
-            given = chosen("loss scale", loss_scale, ["auto", "dynamic"])
-            loss_scale = "dynamic" if given == "dynamic" or roles.underflows else None
+            choice = chosen("loss scale", loss_scale, ["auto", "dynamic"])
+            loss_scale = "dynamic" if choice == "dynamic" or roles.underflows else None
         object.__setattr__(self, "name", canonical_name(roles))
         object.__setattr__(self, "loss_scale", loss_scales.as_loss_scale(loss_scale))
         object.__setattr__(self, "is_loss_scale_open", is_open)

@@ -176,8 +176,8 @@ def shape_of(name: str, array: ArrayLike) -> tuple[int, ...]:
     """
     if isinstance(array, (list, tuple, dict)):
         raise OperandError(f"{name} must be an array, got {shown(array)}; use jnp.asarray({name})")
-    given: Any = array
-    return np.shape(given)
+    value: Any = array
+    return np.shape(value)
 
 
 def refuse_none(**arrays: ArrayLike | None) -> None:

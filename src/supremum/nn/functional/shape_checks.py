@@ -14,12 +14,12 @@ Ints: TypeAlias = int | Sequence[int]
 """One integer, or one for each axis or dimension."""
 
 
-def check_shape(name: str, given: Sequence[int], expected: Sequence[int]) -> None:
+def check_shape(name: str, shape: Sequence[int], expected: Sequence[int]) -> None:
     """Raise if an array's shape differs from the expected one.
 
     Args:
         name: the name of the array.
-        given: its shape.
+        shape: its shape.
         expected: the shape that follows from the other arrays.
 
     Raises:
@@ -30,9 +30,9 @@ def check_shape(name: str, given: Sequence[int], expected: Sequence[int]) -> Non
         ...
     supremum.errors.ArgumentError: bias must have shape (4,) to match the other arguments, got (3,)
     """
-    if tuple(given) != tuple(expected):
+    if tuple(shape) != tuple(expected):
         raise ArgumentError(
-            f"{name} must have shape {tuple(expected)} to match the other arguments, got {tuple(given)}"
+            f"{name} must have shape {tuple(expected)} to match the other arguments, got {tuple(shape)}"
         )
 
 

@@ -73,22 +73,22 @@ def name_problems(plan: WeightPlan) -> list[str]:
 
     The first of each kind have the nearest names, as many as a message shows; to find them for thousands takes minutes.
     """
-    given = plan.given
+    arrays = plan.arrays
     wanted = plan.shapes()
     variables: dict[Place, dict[str, None]] = {}
     for piece in plan.pieces:
         if piece.role != "zero":
             variables.setdefault(piece.theirs, {})[shown(piece.ours)] = None
-    unused = {place: array.shape for place, array in given.items() if place not in variables}
-    missing = {place: shape for place, shape in wanted.items() if place not in given}
+    unused = {place: array.shape for place, array in arrays.items() if place not in variables}
+    missing = {place: shape for place, shape in wanted.items() if place not in arrays}
     near = _nearest(missing, unused, plan.library) | _nearest(unused, missing, plan.library)
     lines: list[str] = []
     for place, shape in wanted.items():
         what = f"{shown(name_of(place, plan.library))} of shape {shape} for {' and '.join(variables[place])}"
         if place in missing:
             lines.append(f"{what} is missing{near.get(place, '')}")
-        elif given[place].shape != shape:
-            lines.append(f"{what} has shape {given[place].shape}")
+        elif arrays[place].shape != shape:
+            lines.append(f"{what} has shape {arrays[place].shape}")
     for place, shape in unused.items():
         name = shown(name_of(place, plan.library))
         lines.append(f"{name} of shape {shape} has no variable{near.get(place, '')}")
@@ -114,7 +114,7 @@ def fitting_names(plan: WeightPlan) -> dict[str, str]:
         plan: the plan that does not fit; the names that the caller gave do not change.
     """
     places, layers, library = dict(plan.names), plan.layer.layers_by_path(), plan.library
-    free = dict(plan.given)
+    free = dict(plan.arrays)
     units = dict.fromkeys(piece.unit for piece in plan.pieces)
     misfits = [unit for unit in units if not _take(plan, unit, free)]
     for unit in misfits:
@@ -124,7 +124,7 @@ def fitting_names(plan: WeightPlan) -> dict[str, str]:
         if base is None:
             return {}
         places[unit] = base
-    if name_problems(plan_of(plan.layer, library, places, plan.given)):
+    if name_problems(plan_of(plan.layer, library, places, plan.arrays)):
         return {}
     return {path: name_of(place, library) for path, place in places.items()}
 

@@ -22,7 +22,7 @@ class WeightPlan:
         variables: its variables by path.
         library: the library.
         names: the places of layers in the library that the caller gave, by their paths in the model.
-        given: the arrays of the library by place; empty for an export.
+        arrays: the arrays of the library by place; empty for an export.
         pieces: the pieces of all layers, in the order of the layers.
     """
 
@@ -30,7 +30,7 @@ class WeightPlan:
     variables: Mapping[str, Variable]
     library: str
     names: Mapping[str, Place]
-    given: Mapping[Place, Array]
+    arrays: Mapping[Place, Array]
     pieces: Sequence[Piece]
 
     def shapes(self, unit: str | None = None) -> dict[Place, Shape]:
@@ -43,14 +43,14 @@ class WeightPlan:
         return {piece.theirs: piece.their_shape(self.variables[piece.ours].shape) for piece in pieces}
 
 
-def plan_of(layer: Layer, library: str, names: Mapping[str, Place], given: Mapping[Place, Array]) -> WeightPlan:
+def plan_of(layer: Layer, library: str, names: Mapping[str, Place], arrays: Mapping[Place, Array]) -> WeightPlan:
     """WeightPlan where each variable of a model is in another library.
 
     Args:
         layer: the model, with variables.
         library: the library.
         names: the places of layers in the library, by their paths in the model; others follow from the tables.
-        given: the arrays by place; empty for an export. A layer has the form of which most pieces are among them.
+        arrays: the arrays by place; empty for an export. A layer has the form of which most pieces are among them.
     """
     places = {"": (), **names}
     variables = layer.variables
@@ -61,7 +61,7 @@ def plan_of(layer: Layer, library: str, names: Mapping[str, Place], given: Mappi
     @cache  # most models do not need it
     def known() -> set[Place]:
         """The places of the given arrays, and of all layers around them."""
-        return {place[:count] for place in given for count in range(1, len(place) + 1)}
+        return {place[:count] for place in arrays for count in range(1, len(place) + 1)}
 
     def matches(form: Sequence[Piece]) -> int:
         return sum(piece.theirs in known() for piece in form)
@@ -79,7 +79,7 @@ def plan_of(layer: Layer, library: str, names: Mapping[str, Place], given: Mappi
         free.difference_update(piece.ours for piece in form)
         for piece in form:
             places.setdefault(piece.ours, piece.theirs)
-    return WeightPlan(layer, variables, library, names, given, pieces)
+    return WeightPlan(layer, variables, library, names, arrays, pieces)
 
 
 def _is_inside(path: str, outer: str) -> bool:
@@ -99,17 +99,17 @@ def _place(form: Sequence[Piece], base: Place, path: str, unit: str, known: Call
     return placed
 
 
-def plan_for(layer: Layer, library: str, names: Mapping[str, Place], given: Mapping[Place, Array]) -> WeightPlan:
+def plan_for(layer: Layer, library: str, names: Mapping[str, Place], arrays: Mapping[Place, Array]) -> WeightPlan:
     """WeightPlan for arrays; first parts that all their names share are dropped if more arrays match without them.
 
     Args:
         layer: the model, with variables.
         library: the library.
         names: the places of layers in the library, by their paths in the model.
-        given: the arrays.
+        arrays: the arrays.
     """
-    plans = [plan_of(layer, library, names, given)]
-    while len({place[:1] for place in given}) == 1 and all(len(place) > 1 for place in given):
-        given = {place[1:]: array for place, array in given.items()}
-        plans.append(plan_of(layer, library, names, given))
-    return max(plans, key=lambda plan: len(plan.shapes().keys() & plan.given))
+    plans = [plan_of(layer, library, names, arrays)]
+    while len({place[:1] for place in arrays}) == 1 and all(len(place) > 1 for place in arrays):
+        arrays = {place[1:]: array for place, array in arrays.items()}
+        plans.append(plan_of(layer, library, names, arrays))
+    return max(plans, key=lambda plan: len(plan.shapes().keys() & plan.arrays))

@@ -143,14 +143,14 @@ def _value(plan: WeightPlan, pieces: Sequence[Piece], variable: Variable, is_rou
     if pieces[0].role == "zero":
         return jnp.zeros(variable.shape, wanted.dtype)
     names = list(dict.fromkeys(shown(name_of(piece.theirs, plan.library)) for piece in pieces))
-    formats = {str(as_format(plan.given[piece.theirs].dtype)) for piece in pieces}
+    formats = {str(as_format(plan.arrays[piece.theirs].dtype)) for piece in pieces}
     if len(formats) > 1:
         raise ArgumentError(f"{' and '.join(names)} must have one dtype, got {listed(sorted(formats))}")
     is_sum = any(piece.role == "sum" for piece in pieces)
     dtype = as_format(formats.pop()).dtype
     value = np.zeros(variable.shape, at_least_float32(dtype) if is_sum else dtype)
     for piece in pieces:
-        piece.load(plan.given[piece.theirs], value)
+        piece.load(plan.arrays[piece.theirs], value)
     problem = dtype_problem(value, wanted, is_rounded)
     if problem:
         raise ArgumentError(f"{names[0]} is {as_format(value.dtype)} and {shown(pieces[0].ours)} {wanted}: {problem}")

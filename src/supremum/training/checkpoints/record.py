@@ -194,23 +194,23 @@ _RECORD_ENTRIES: Schema = {
 }
 
 
-def validate(path: Path, what: str, found: object, schema: Schema) -> None:
+def validate(path: Path, what: str, data: object, schema: Schema) -> None:
     """Raise if an object of a checkpoint does not match its schema.
 
     Args:
         path: the checkpoint.
         what: what the object is, for errors.
-        found: the object.
+        data: the object.
         schema: the entries it must have.
 
     Raises:
         CheckpointError: if it is not an object, lacks an entry, or has one that is invalid or unknown.
     """
-    if not isinstance(found, dict) or found.keys() != schema.keys():
-        raise damage_error(path, f"{what} must be a JSON object with {listed(schema)}, got {shown(found)}")
+    if not isinstance(data, dict) or data.keys() != schema.keys():
+        raise damage_error(path, f"{what} must be a JSON object with {listed(schema)}, got {shown(data)}")
     for name, is_valid in schema.items():
-        if not is_valid(found[name]):
-            raise damage_error(path, f"{what} has an invalid {shown(name)}: {shown(found[name])}")
+        if not is_valid(data[name]):
+            raise damage_error(path, f"{what} has an invalid {shown(name)}: {shown(data[name])}")
 
 
 def _check(name: object, value: object) -> None:

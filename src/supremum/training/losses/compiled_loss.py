@@ -33,10 +33,10 @@ _SHORT: dict[str, Callable[[], Loss]] = {
     "mae": regression.MeanAbsoluteError, "mse": regression.MeanSquaredError,
 }  # fmt: skip
 _NAMED = {
-    **{snake_case(made.__name__): made for made in LOSSES},
-    **{made.__name__: made for made in LOSSES},
+    **{snake_case(loss_class.__name__): loss_class for loss_class in LOSSES},
+    **{loss_class.__name__: loss_class for loss_class in LOSSES},
     **_SHORT,
-    **{short.upper(): made for short, made in _SHORT.items()},
+    **{short.upper(): loss_class for short, loss_class in _SHORT.items()},
 }
 
 
