@@ -6,7 +6,7 @@ from conformance.array_departures import ARRAY_DEPARTURES
 from conformance.autocast_departures import AUTOCAST_COMPOSITIONS, AUTOCAST_ROWS
 from conformance.departures import DEPARTURES, Departure
 from generate.markup import NOTATION, codes, markdown_table
-from supremum.rules.names import FOLLOWING, HOMES
+from supremum.rules.names import HOMES, JAX_ALIASES
 
 _DEPARTURES = (*DEPARTURES, *ARRAY_DEPARTURES)
 _AUTOCAST = (*AUTOCAST_ROWS, *AUTOCAST_COMPOSITIONS)
@@ -16,7 +16,7 @@ _HEAD = ("operations", "operands", "Supremum", "source", "compared with", "cells
 def departures_section(rules: str) -> str:
     """Return the section on departures of a rule set's page, in Markdown."""
     # Those named "jax" are departures of all JAX rule sets.
-    names = {rules, *(name for name, members in FOLLOWING.items() if rules in members)}
+    names = {rules, *(name for name, members in JAX_ALIASES.items() if rules in members)}
     rows = [row for row in _DEPARTURES if row.rules in names]
     if not rows:
         return "None: every cell that was compared agrees with its source."

@@ -77,13 +77,13 @@ class CastOutcome:
         from supremum.render import Document  # import it only to print
 
         verb = "becomes" if self.becomes or not self.is_defined else "is"
-        told = "" if self.value is None else f": {self.value} {verb} {self._told()}"
-        rows = [(repr(each.value), each._told()) for each in self.examples]
+        example = "" if self.value is None else f": {self.value} {verb} {self._outcome_text()}"
+        rows = [(repr(each.value), each._outcome_text()) for each in self.examples]
         rows += [("why" if i == 0 else "", sentence) for i, sentence in enumerate(self.reason)]
         is_fine = self.is_defined and not self.changes and (self.value is None or bool(self.becomes))
-        return Document(f"{self.source} -> {self.target}{told}", f"rules {self.rules}", tuple(rows), ok=is_fine)
+        return Document(f"{self.source} -> {self.target}{example}", f"rules {self.rules}", tuple(rows), ok=is_fine)
 
-    def _told(self) -> str:
+    def _outcome_text(self) -> str:
         if not self.becomes:
             return "an error" if self.is_defined else "a number that is not known"
         numbers = " or ".join(map(str, self.becomes))

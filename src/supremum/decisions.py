@@ -301,10 +301,10 @@ class Decision:
         target = [] if self.into is None else [f"into={self.into.dtype}{nullable_mark(self.into.nullable)}"]
         call = f"{self.operation}({listed((*names, *target))})"
         outcome = "refused" if self.result is None else str(self.result)
-        told = min(len(names), MOST_OPERANDS)
-        rows = [(letter(position), self._describe(position)) for position in range(told)]
-        if told < len(names):
-            rows.append(("...", f"{len(names) - told:,} more operands"))
+        shown = min(len(names), MOST_OPERANDS)
+        rows = [(letter(position), self._describe(position)) for position in range(shown)]
+        if shown < len(names):
+            rows.append(("...", f"{len(names) - shown:,} more operands"))
         if (stored := self.stored) is not None:
             rows.append(("into", f"{stored.source} -> {stored.target}{_LOSS if stored.lossy else ''}"))
         rows += [("why" if i == 0 else "", sentence) for i, sentence in enumerate(self.reason[:MOST_OPERANDS])]

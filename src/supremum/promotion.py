@@ -18,8 +18,8 @@ from supremum.decisions import Decision
 from supremum.formats import DType
 from supremum.operands import Operand, OperandLike, as_operand
 from supremum.rules import (
-    FOLLOWING,
     IN_JAX,
+    JAX_ALIASES,
     SCOPE,
     UNWRAPPED,
     RuleSet,
@@ -85,7 +85,7 @@ def explain(
     seen = tuple(as_operand(operand, position) for position, operand in enumerate(operands))
     target = None if into is None else as_operand(into)
     asked = scope_in_force().rules if rules is None else rules
-    in_jax = not isinstance(asked, str) or asked not in FOLLOWING or _is_in_jax(operands)
+    in_jax = not isinstance(asked, str) or asked not in JAX_ALIASES or _is_in_jax(operands)
     rule_set = get_rules(asked, in_jax=in_jax)
     read = zip(seen, operands, map(rule_set.read, operands), strict=True)
     seen = tuple(operand if value is argument else as_operand(value) for operand, argument, value in read)
@@ -141,7 +141,7 @@ def result_type(*operands: OperandLike, rules: RulesLike | None = None) -> DType
     try:
         if rules is None:
             scope = _innermost()
-            known = (scope if IN_JAX.told is scope else scope_in_force()).memory.pairs
+            known = (scope if IN_JAX.synced is scope else scope_in_force()).memory.pairs
         else:
             known = memory_of(rules).pairs
         a: Any
@@ -151,7 +151,7 @@ def result_type(*operands: OperandLike, rules: RulesLike | None = None) -> DType
             return known[a.dtype, b.dtype]
         left, right = a.aval, b.aval
         answer = known[left.dtype, right.dtype, left.weak_type, right.weak_type]
-        return answer() if answer.__class__ is _Following else answer
+        return answer() if answer.__class__ is _FlagAnswer else answer
     except (ValueError, KeyError, AttributeError, TypeError):
         pass  # not two arrays of one library, not cached yet, or it depends on more than dtypes
     decision = explain(*operands, rules=rules)
@@ -162,7 +162,7 @@ def result_type(*operands: OperandLike, rules: RulesLike | None = None) -> DType
     return decision.dtype
 
 
-class _Following:
+class _FlagAnswer:
     """An answer that depends on JAX's flags.
 
     Args:
@@ -200,13 +200,13 @@ def _remember(pairs: dict[Any, Any], rules: RulesLike, a: Any, b: Any) -> None:
         return
     left, right = as_operand(a), as_operand(b)
     answer: Any
-    if in_jax and isinstance(rules, str) and rules in FOLLOWING:
-        answers = {name: _answer(get_rules(name), left, right) for name in FOLLOWING[rules]}
+    if in_jax and isinstance(rules, str) and rules in JAX_ALIASES:
+        answers = {name: _answer(get_rules(name), left, right) for name in JAX_ALIASES[rules]}
         asked = question(answers)
         if asked is None:
             answer = next(iter(answers.values()))
         else:
-            answer = _Following(asked.ask, {asked.told(name): each for name, each in answers.items()})
+            answer = _FlagAnswer(asked.ask, {asked.answer_under(name): each for name, each in answers.items()})
     else:
         answer = _answer(get_rules(rules, in_jax=in_jax), left, right)
     if answer is not None:

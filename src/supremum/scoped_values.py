@@ -79,13 +79,13 @@ def without(block: B, owner: object) -> B:
 class _Thread(threading.local, Generic[B]):
     """The entry in JAX's cache key in this thread, and the blocks that are still open in it."""
 
-    def __init__(self, told: B) -> None:
-        self.told = told
+    def __init__(self, synced: B) -> None:
+        self.synced = synced
         self.open: list[B] = []
 
 
 class Blocks(Generic[B]):
-    """Blocks of one kind, of which the innermost is in force; JAX is told if they change what it traces.
+    """Blocks of one kind, of which the innermost is in force; JAX is informed if they change what it traces.
 
     JAX stores its state per thread, not per task. A task that waits inside a block leaves that state in place, and JAX
     would cache what is traced meanwhile for the wrong block, so `current` raises then.
@@ -101,7 +101,7 @@ class Blocks(Generic[B]):
         """The entry in force, without the check, for fast reads outside of tracing."""
         self._always = always
         self.thread: _Thread[B] = _Thread(always)
-        """What JAX was told in this thread, for the same."""
+        """The entry in the cache key of JAX in this thread."""
         self._fix = fix
         self._context: Any = None
         self._as_made: Any = None
@@ -115,8 +115,8 @@ class Blocks(Generic[B]):
             ScopeError: if JAX is tracing for a different one.
         """
         block = self.innermost.get()
-        told = self.thread.told
-        if told is not block and told.key != block.key and self._fix and self._context is not None and _is_tracing():
+        entry = self.thread.synced
+        if entry is not block and entry.key != block.key and self._fix and self._context is not None and _is_tracing():
             raise ScopeError(self._fix(block))
         return block
 
@@ -149,7 +149,7 @@ class Blocks(Generic[B]):
         inside = block
         step: Callable[[], Any] = partial(awaited.send, None)
         while True:
-            outside, told = self.innermost.get(), self.thread.told
+            outside, synced = self.innermost.get(), self.thread.synced
             self.thread.open.append(block)
             self.innermost.set(inside)
             self._sync_jax_context(inside)
@@ -161,7 +161,7 @@ class Blocks(Generic[B]):
                 self.thread.open.remove(block)
                 inside = self.innermost.get()
                 self.innermost.set(outside)
-                self._sync_jax_context(told)
+                self._sync_jax_context(synced)
             try:
                 step = partial(awaited.send, (yield wanted))
             except BaseException as error:  # any error thrown in, also on cancel or close
@@ -175,7 +175,7 @@ class Blocks(Generic[B]):
     def _sync_jax_context(self, block: B) -> None:
         if self._fix is None or not self._found_jax():
             return
-        self.thread.told = block
+        self.thread.synced = block
         if block.key is None or block.outer is None:
             self._as_made.__exit__(None, None, None)
         else:
@@ -289,7 +289,7 @@ class BlockValue(Blocks[ValueBlock[T]], Generic[T]):
 
     @property
     def key(self) -> Hashable:
-        """The key of the value in force, as JAX is told."""
+        """The key of the value in force, as JAX has it."""
         return self.innermost.get().key
 
     def enter(self, owner: object, value: T, key: Hashable = None) -> None:

@@ -5,10 +5,10 @@ from dataclasses import replace
 import jax
 
 from conformance.departures import Departure, applies_to, departures_of_table, rows_by_reason
-from supremum.rules.names import FOLLOWING
+from supremum.rules.names import JAX_ALIASES
 
-_JAX = " ".join(FOLLOWING["jax"])
-_STANDARD_JAX = " ".join(name for name in FOLLOWING["jax"] if "strict" not in name)
+_JAX = " ".join(JAX_ALIASES["jax"])
+_STANDARD_JAX = " ".join(name for name in JAX_ALIASES["jax"] if "strict" not in name)
 _FLOAT8 = "float8_e4m3fn float8_e5m2"
 _PRODUCTS = "matmul vecdot tensordot cross outer"
 _TABLE = f"""\

@@ -20,7 +20,7 @@ from supremum.lattice import counterexamples
 from supremum.operands import WEAK_NAMES, Operand, as_operand
 from supremum.operations import OPERATIONS, Family, Operation, Result, as_operation
 from supremum.rules import rule_names
-from supremum.rules.names import FOLLOWING, HOMES
+from supremum.rules.names import HOMES, JAX_ALIASES
 from supremum.rules.verdicts import LOSSES_AS_DIVISION, MEASURED
 
 FORMAT_NAMES = [row.name for row in FORMATS]
@@ -181,7 +181,7 @@ def test_grouping_gives_two_dtypes_only_if_two_python_numbers_come_first(rules):
         assert None in (found.left, found.right) or len([name for name in found.nodes if name in WEAK_NAMES]) == 2
 
 
-@pytest.mark.parametrize("rules", [*FOLLOWING["jax"], "array-api"])
+@pytest.mark.parametrize("rules", [*JAX_ALIASES["jax"], "array-api"])
 def test_joins_of_lattices_obey_the_laws_over_every_triple(rules):
     lattice = get_rules(rules).lattice
     assert {*lattice.nodes} > {*WEAK_NAMES, "bool", "float32"}
@@ -249,8 +249,8 @@ def test_numbers_with_equal_limits_share_a_verdict(rules):
 
 def test_jax_names_resolve_to_one_of_the_listed_rule_sets():
     assert rule_names() == ("jax", "jax-strict", *HOMES)
-    assert FOLLOWING.keys() == {"jax", "jax-strict"}
-    assert all(get_rules(name) in map(get_rules, names) for name, names in FOLLOWING.items())
+    assert JAX_ALIASES.keys() == {"jax", "jax-strict"}
+    assert all(get_rules(name) in map(get_rules, names) for name, names in JAX_ALIASES.items())
     assert set(NOT_ASSOCIATIVE) == set(RULE_SETS)
 
 
@@ -386,7 +386,7 @@ LACKING = [(rules, name) for rules in RULE_SETS for name in get_rules(rules).sta
 
 def test_stand_ins_of_every_rule_set_are_as_listed():
     assert {rules for rules, _ in LACKING} == {
-        *FOLLOWING["jax"], "numpy", "numpy-legacy", "keras", "tf-off", "tf-all", "tf-safe", "mlx", "tinygrad",
+        *JAX_ALIASES["jax"], "numpy", "numpy-legacy", "keras", "tf-off", "tf-all", "tf-safe", "mlx", "tinygrad",
         "polars", "polars-1", "pyarrow", "pandas", "pandas-nullable", "array-api",
     }  # fmt: skip
     for rules, name in LACKING:

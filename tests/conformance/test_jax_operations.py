@@ -17,7 +17,7 @@ from supremum import explain, get_rules, result_type
 from supremum.formats import FORMATS, as_format
 from supremum.operands import as_operand
 from supremum.operations import ELEMENTWISE, OPERATIONS
-from supremum.rules import FOLLOWING, JAX_STRICT_X64, JAX_X32, JAX_X64
+from supremum.rules import JAX_ALIASES, JAX_STRICT_X64, JAX_X32, JAX_X64
 
 JAX_NAMES = {
     "pow": "power", "atan2": "arctan2", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh",
@@ -217,7 +217,7 @@ def test_jitted_results_agree_with_installed_jax(name, x64):
     assert {call: (said[call], theirs[call]) for call in accepted if said[call] != theirs[call]} == {}
 
 
-STRICT = [name for name in FOLLOWING["jax"] if "strict" in name]
+STRICT = [name for name in JAX_ALIASES["jax"] if "strict" in name]
 SEPARATE = [*STRICT, "jax-explicit-x64"]
 """The rule sets that the tests above do not compare."""
 separate_rule_sets = pytest.mark.parametrize("rules", SEPARATE)
@@ -254,7 +254,7 @@ def test_binary_operations_agree_with_separate_rule_sets_except_departures(name,
     assert refused > 100
 
 
-@pytest.mark.parametrize("rules", FOLLOWING["jax"])
+@pytest.mark.parametrize("rules", JAX_ALIASES["jax"])
 def test_weak_arrays_of_unusual_dtypes_agree_with_installed_jax(rules):
     convert = jax.extend.core.primitives.convert_element_type_p
     answers = set()

@@ -12,7 +12,7 @@ from jax_modes import jax_as
 from supremum import explain
 from supremum.formats import FORMATS
 from supremum.operands import as_operand
-from supremum.rules import FOLLOWING, get_rules
+from supremum.rules import JAX_ALIASES, get_rules
 
 PAGE = json.loads((pathlib.Path(__file__).parent / "oracles/jax-type-promotion-rst.json").read_text())["table"]
 PYTHON = {"int*": int, "float*": float, "complex*": complex}
@@ -20,7 +20,7 @@ PYTHON = {"int*": int, "float*": float, "complex*": complex}
 JAX_FORMATS = [row for row in FORMATS if row.name not in ("complex32", "bcomplex32")]
 TYPES = [row.dtype for row in JAX_FORMATS] + [int, float, complex]
 pytestmark = pytest.mark.filterwarnings("ignore:Explicitly requested dtype:UserWarning")  # JAX's, with x64 off
-every_rule_set = pytest.mark.parametrize("rules", FOLLOWING["jax"])
+every_rule_set = pytest.mark.parametrize("rules", JAX_ALIASES["jax"])
 
 
 def test_jax_x64_rules_agree_with_all_324_cells_of_the_page():

@@ -14,7 +14,7 @@ from jax_modes import jax_as
 from optional_packages import import_or_skip
 from supremum.analysis.tables import STYLES, with_short_names
 from supremum.formats import as_format
-from supremum.rules.names import FOLLOWING, HOMES
+from supremum.rules.names import HOMES, JAX_ALIASES
 
 
 def _differing(rules, zeros):
@@ -46,7 +46,7 @@ def test_numpy_computes_with_the_numbers_that_the_site_shows():
     assert _differing("numpy", lambda dtype: np.zeros(1, as_format(dtype).dtype)) == 5
 
 
-@pytest.mark.parametrize("rules", FOLLOWING["jax"])
+@pytest.mark.parametrize("rules", JAX_ALIASES["jax"])
 def test_jax_computes_with_the_numbers_that_the_site_shows(rules):
     with jax_as(rules):
         assert _differing(rules, lambda dtype: jnp.zeros(1, as_format(dtype).dtype)) >= 8

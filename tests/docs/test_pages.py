@@ -45,7 +45,7 @@ from supremum.formats import as_format
 from supremum.operands import WEAK_NAMES
 from supremum.operations import TABLED
 from supremum.render.svg import PALETTE
-from supremum.rules.names import FOLLOWING, HOMES
+from supremum.rules.names import HOMES, JAX_ALIASES
 from test_public_names import PACKAGES
 
 ROOT = Path(__file__).parents[2]
@@ -90,7 +90,7 @@ def test_every_rule_set_has_a_page_with_its_source_table_surprises_and_departure
     assert sums_table([name]) in page
     for surprise in SURPRISES[name]:
         assert f"**{outcome(surprise.decide(name))}**\n\n{surprise.sentence}" in page
-    names = (name, "jax") if name in FOLLOWING["jax"] else (name,)
+    names = (name, "jax") if name in JAX_ALIASES["jax"] else (name,)
     expected = [row.reason for row in (*DEPARTURES, *ARRAY_DEPARTURES) if row.rules in names]
     assert [reason for reason in expected if reason not in page] == []
     assert ("None: every cell" in page) == (expected == [])

@@ -17,7 +17,7 @@ from slowly import mostly_slow
 from supremum.data_frames import NULLABLE_NAMES
 from supremum.formats import as_format
 from supremum.operations import as_operation
-from supremum.rules.names import FOLLOWING, HOMES
+from supremum.rules.names import HOMES, JAX_ALIASES
 
 _CASES = [(rules, surprise) for rules, each in SURPRISES.items() for surprise in each]
 _IDS = [f"{rules}: {each.operation}{each.operands}" for rules, each in _CASES]
@@ -62,7 +62,7 @@ def test_numpy_gives_the_answer(rules, surprise):
     assert _asked(np, surprise, lambda name: np.ones(1, as_format(name).dtype)) == surprise.answer
 
 
-@_of(*FOLLOWING["jax"])
+@_of(*JAX_ALIASES["jax"])
 def test_jax_gives_the_answer(rules, surprise):
     # With x64 off, 64 bits can only come from NumPy arrays, unless they are explicit.
     ones = np.ones if rules in ("jax-x32", "jax-strict-x32") else jnp.ones

@@ -15,7 +15,7 @@ from supremum import PromotionError, explain, get_rules, result_type
 from supremum.arrays import asarray
 from supremum.operands import as_operand
 from supremum.rules.jax_flags import is_strict, is_x64
-from supremum.rules.names import FOLLOWING, question
+from supremum.rules.names import JAX_ALIASES, question
 
 FLAGS = list(itertools.product((False, True), ("warn", "error", "allow"), ("standard", "strict")))
 # One combination per rule set: the second flag has no effect with x64, and "error" selects the rules of "warn".
@@ -66,7 +66,7 @@ def test_jax_names_follow_every_combination_of_flags(scoped):
 def _flag_reader(name, *operands):
     """Return the function that reads the flags that a decision under this name depends on, or None."""
     seen = [as_operand(each) for each in operands]
-    found = question({each: get_rules(each).decide("add", seen).verdict.result for each in FOLLOWING[name]})
+    found = question({each: get_rules(each).decide("add", seen).verdict.result for each in JAX_ALIASES[name]})
     return None if found is None else found.ask
 
 
@@ -150,4 +150,4 @@ def test_environment_variables_are_read_as_in_jax(variable, value):
 def test_float64_and_no_dtype_are_different_answers():
     answers = {"jax-x64": np.dtype("float64"), "jax-x32": None, "jax-explicit-x64": None}
     found = question(answers)
-    assert len({found.told(name) for name in ("jax-x64", "jax-x32")}) == 2
+    assert len({found.answer_under(name) for name in ("jax-x64", "jax-x32")}) == 2

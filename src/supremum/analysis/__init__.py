@@ -17,9 +17,9 @@ from supremum.analysis.diagrams import lattice_dot, lattice_svg
 from supremum.analysis.inferred_lattice import NoLattice, Order, order_of
 from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, RuleTable, rule_table
 from supremum.analysis.tables import STYLES as STYLES
+from supremum.analysis.tables import result_text as result_text
 from supremum.analysis.tables import short_name as short_name
 from supremum.analysis.tables import style_of as style_of
-from supremum.analysis.tables import told as told
 from supremum.public_names import public_names
 
 __all__ = [

@@ -119,10 +119,12 @@ def changed_numbers(decision: Decision) -> tuple[str, ...]:
     return tuple(f"{number_text(change.value)} {change}" for change in decision.number_changes)
 
 
-def told(decision: Decision) -> str:
+def result_text(decision: Decision) -> str:
     """The short name of a result's dtype, and what becomes of its Python numbers.
 
-    >>> told(get_rules("torch").decide("add", (as_operand("int8"), as_operand(1000))))
+    >>> result_text(
+    ...     get_rules("torch").decide("add", (as_operand("int8"), as_operand(1000)))
+    ... )
     'i8, 1000 wraps to -24'
     """
     name = result_name(decision)
@@ -186,7 +188,7 @@ class RuleTable:
         def cell(a: str, b: str) -> Cell:
             decision = self.decisions[a, b]
             mark, hint = (marks or {}).get((a, b)), (hints or {}).get((a, b)) or str(decision)
-            return Cell(told(decision) if decision else "-", style_of(decision), hint, mark)
+            return Cell(result_text(decision) if decision else "-", style_of(decision), hint, mark)
 
         columns = tuple(map(short_name, self.types))
         rows = tuple((short_name(a), tuple(cell(a, b) for b in self.types)) for a in self.types)

@@ -31,7 +31,7 @@ from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, Format, as_format
 from supremum.number_conversion import fits
 from supremum.operations import ASSIGN, OPERATIONS
-from supremum.rules import FOLLOWING, RuleSet, RulesLike, Storing, get_rules
+from supremum.rules import JAX_ALIASES, RuleSet, RulesLike, Storing, get_rules
 from supremum.typing import ArrayLike, SupportsArray
 
 
@@ -215,7 +215,7 @@ class _Store(Function):
         # NumPy itself rounds a float that becomes an element, in less time; it would warn about infinities.
         is_rounded = storing is None and backend is NUMPY and row.is_builtin and type(value) is float
         accept = accept_float if is_rounded and row.category == "float" else accepted
-        follows_flags = backend.in_jax and rules_like in FOLLOWING
+        follows_flags = backend.in_jax and rules_like in JAX_ALIASES
         reads_value = in_force.reads_values and holds_value(key)
         raws = array.unwrap(), raw
         return (Prepared(partial(accept, *raws)), ()) if follows_flags or reads_value else (Prepared(accept), raws)

@@ -34,7 +34,7 @@ from supremum.formats import as_format
 from supremum.number_conversion import Steps
 from supremum.operands import Operand
 from supremum.operations import Family, Operation, as_operation
-from supremum.rules import FOLLOWING, SCOPE, RuleSet, RulesLike, Watcher, get_rules, question
+from supremum.rules import JAX_ALIASES, SCOPE, RuleSet, RulesLike, Watcher, get_rules, question
 from supremum.typing import ArrayLike
 
 Arguments: TypeAlias = tuple[Sequence[Any], Mapping[str, Any]]
@@ -167,8 +167,8 @@ class PromotingFunction(Function):
                 lambda raws: (*(rules.key_of(key.operand) for key in case.valued(raws).keys),),
                 lambda raws: self.prepare_for(rules, case.valued(raws)),
             )
-        if in_jax and isinstance(rules_like, str) and rules_like in FOLLOWING:
-            verdicts = {name: self.decide(get_rules(name), case).verdict for name in FOLLOWING[rules_like]}
+        if in_jax and isinstance(rules_like, str) and rules_like in JAX_ALIASES:
+            verdicts = {name: self.decide(get_rules(name), case).verdict for name in JAX_ALIASES[rules_like]}
             flags = question({name: (verdict.result, verdict.compute) for name, verdict in verdicts.items()})
             if flags is not None:  # they make a difference
                 ask = flags.ask  # looked up here, not at every call

@@ -304,7 +304,7 @@ def _draw_comparison(console: Console, compared: analysis.Comparison, grouped: a
             if both and order[a] > order[b]:
                 continue
             decisions = [rules.decisions[a, b] for rules in (compared.left, compared.right)]
-            results = [Text(analysis.told(each), style=_COLOURS[analysis.style_of(each)]) for each in decisions]
+            results = [Text(analysis.result_text(each), style=_COLOURS[analysis.style_of(each)]) for each in decisions]
             pair = f"{analysis.short_name(a)}, {analysis.short_name(b)}"
             columns.add_row(pair + (" and back" if both else ""), *results, how)
         console.print(columns)

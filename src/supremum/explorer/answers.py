@@ -107,7 +107,7 @@ def _template(decision: Decision) -> str:
     # Without these steps, the explanation does not mention how numbers change.
     without = replace(verdict, number_steps=()) if verdict.number_steps else verdict
     find_fix = decision.find_fix if has_fix(decision) else _no_fix
-    told = Decision(decision.rules, decision.operation, operands, without, find_fix)
+    shown_decision = Decision(decision.rules, decision.operation, operands, without, find_fix)
     placeholders = {decision.operation: OPERATION}
     if decision.result is not None:
         placeholders[as_format(decision.result.dtype).name] = RESULT
@@ -121,7 +121,7 @@ def _template(decision: Decision) -> str:
         return "".join(parts)
 
     lines: list[str] = []
-    for position, (label, text) in enumerate(told.document().rows):
+    for position, (label, text) in enumerate(shown_decision.document().rows):
         if position < len(operands):
             rest = text.removeprefix(str(operands[position]))
             text = WRITTEN[position] + substituted(rest + _conversions(decision, position, rest))
@@ -309,17 +309,17 @@ def _first_of_each(answers: Iterable[Hashable]) -> list[int]:
 
 def _along(calls: Sequence[tuple[Operand, Operand]], answer: Callable[[Operand, Operand], int]) -> list[int]:
     """The answers of all calls of a run, found by bisection where they change."""
-    told = {place: answer(*calls[place]) for place in (0, len(calls) - 1)}
+    answers = {place: answer(*calls[place]) for place in (0, len(calls) - 1)}
     todo = [(0, len(calls) - 1)]
     while todo:
         low, high = todo.pop()
-        if told[low] == told[high]:
-            told |= dict.fromkeys(range(low, high), told[low])
+        if answers[low] == answers[high]:
+            answers |= dict.fromkeys(range(low, high), answers[low])
         elif high - low > 1:
             middle = (low + high) // 2
-            told[middle] = answer(*calls[middle])
+            answers[middle] = answer(*calls[middle])
             todo += [(low, middle), (middle, high)]
-    return [told[place] for place in range(len(calls))]
+    return [answers[place] for place in range(len(calls))]
 
 
 def _merged(table: list[list[int]], alone: list[int]) -> tuple[list[int], list[int]]:

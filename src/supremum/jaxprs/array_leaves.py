@@ -31,7 +31,7 @@ def has_tracers(tree: PyTree) -> bool:
 
 
 def call_key(arguments: PyTree) -> Hashable | None:
-    """What the program of a call depends on; None if an argument cannot be hashed, so that nothing can be told.
+    """What the program of a call depends on; None if an argument cannot be hashed, so that nothing is known.
 
     Args:
         arguments: the arguments.

@@ -107,10 +107,10 @@ def hasse_to_svg(diagram: Diagram) -> str:
     blocks.append(name_lines(diagram.full_names, width))
     below = (f"{node} is below {', '.join(uppers)}." for node, uppers in above.items() if uppers)
     sentences = (*diagram.caption, *below)
-    told = " ".join(sentences)
+    description = " ".join(sentences)
     content = stacked(blocks, 16)
     return picture(
-        diagram.title, content, diagram.caption, diagram.legend, description=told, style=_STYLE, least=_MIN_WIDTH
+        diagram.title, content, diagram.caption, diagram.legend, description=description, style=_STYLE, least=_MIN_WIDTH
     )
 
 

@@ -348,11 +348,11 @@ def _room(cell: Cell) -> float:
 
 
 def _text(text: str, left: float, top: float, height: float, style: str = "mono", *, broken: bool = True) -> str:
-    told = _broken(text) if broken else [text]
-    x, first = number(left + _PADDING), top + height / 2 + 4 - _LINE * (len(told) - 1) / 2
+    text_lines = _broken(text) if broken else [text]
+    x, first = number(left + _PADDING), top + height / 2 + 4 - _LINE * (len(text_lines) - 1) / 2
     return "".join(
         f'<text class="{style}" x="{x}" y="{number(first + _LINE * place)}">{escape(line)}</text>'
-        for place, line in enumerate(told)
+        for place, line in enumerate(text_lines)
     )
 
 

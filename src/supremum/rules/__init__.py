@@ -14,9 +14,9 @@ from supremum.rules.jax_flags import holds_64_bits as holds_64_bits
 from supremum.rules.jax_flags import is_explicit_x64 as is_explicit_x64
 from supremum.rules.jax_flags import is_x64 as is_x64
 from supremum.rules.lattices import weak_defaults as weak_defaults
-from supremum.rules.names import FOLLOWING as FOLLOWING
 from supremum.rules.names import FOLLOWS_JAX as FOLLOWS_JAX
 from supremum.rules.names import HOMES, RuleName, rule_names
+from supremum.rules.names import JAX_ALIASES as JAX_ALIASES
 from supremum.rules.names import canonical_name as canonical_name
 from supremum.rules.names import question as question
 from supremum.rules.reductions import Reduction

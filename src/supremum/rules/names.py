@@ -47,7 +47,7 @@ True
 """
 FOLLOWS_JAX = "jax"
 """The name of the rules that follow all of JAX's flags."""
-FOLLOWING: dict[str, tuple[str, ...]] = {FOLLOWS_JAX: (*_STANDARD, *_STRICT), "jax-strict": _STRICT}
+JAX_ALIASES: dict[str, tuple[str, ...]] = {FOLLOWS_JAX: (*_STANDARD, *_STRICT), "jax-strict": _STRICT}
 """The names that follow JAX's flags, and the rule sets that each may stand for."""
 
 
@@ -57,7 +57,7 @@ def rule_names() -> tuple[str, ...]:
     >>> rule_names()[:3], "torch" in rule_names()
     (('jax', 'jax-strict', 'jax-x64'), True)
     """
-    return (*FOLLOWING, *HOMES)
+    return (*JAX_ALIASES, *HOMES)
 
 
 def canonical_name(name: object, *, in_jax: object = True) -> str:
@@ -71,12 +71,12 @@ def canonical_name(name: object, *, in_jax: object = True) -> str:
     Raises:
         UnknownNameError: for an unknown name; the message suggests similar ones.
     """
-    if not isinstance(name, str) or (name not in FOLLOWING and name not in HOMES):
+    if not isinstance(name, str) or (name not in JAX_ALIASES and name not in HOMES):
         raise UnknownNameError("rule set", name, rule_names())
     if not isinstance(in_jax, bool):
         in_jax = flag("in_jax", in_jax)
-    if name in FOLLOWING:
-        return name_of_jax(strict=name != FOLLOWS_JAX) if in_jax else FOLLOWING[name][0]
+    if name in JAX_ALIASES:
+        return name_of_jax(strict=name != FOLLOWS_JAX) if in_jax else JAX_ALIASES[name][0]
     return name
 
 
@@ -95,18 +95,18 @@ class FlagQuestion(NamedTuple):
 
     Args:
         ask: returns the current answer.
-        told: returns the answer under the flags that select the rule set of a name.
+        answer_under: returns the answer under the flags that select the rule set of a name.
     """
 
     ask: Callable[[], Hashable]
-    told: Callable[[str], Hashable]
+    answer_under: Callable[[str], Hashable]
 
 
 def question(answers: Mapping[str, Hashable]) -> FlagQuestion | None:
     """Find the question about the fewest flags that distinguishes the answers of the rule sets of one name.
 
     Args:
-        answers: the answer of each rule set, by name; all the rule sets that one name in `FOLLOWING` may stand for.
+        answers: the answer of each rule set, by name; all the rule sets that one name in `JAX_ALIASES` may stand for.
 
     Returns:
         The question; None if all answers are equal.
@@ -123,7 +123,7 @@ def question(answers: Mapping[str, Hashable]) -> FlagQuestion | None:
 
 def _tells_apart(asked: FlagQuestion, answers: Mapping[str, Hashable]) -> bool:
     # Sets compare the hashes first; NumPy says that float64 == None.
-    told: dict[Hashable, set[Hashable]] = {}
+    answers_of: dict[Hashable, set[Hashable]] = {}
     for name, answer in answers.items():
-        told.setdefault(asked.told(name), set()).add(answer)
-    return all(len(each) == 1 for each in told.values())
+        answers_of.setdefault(asked.answer_under(name), set()).add(answer)
+    return all(len(each) == 1 for each in answers_of.values())

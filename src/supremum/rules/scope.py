@@ -12,14 +12,14 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Any, ClassVar, Protocol, TypeAlias
 
-from supremum.rules.names import FOLLOWING, FOLLOWS_JAX, HOMES, RuleName, canonical_name
+from supremum.rules.names import FOLLOWS_JAX, HOMES, JAX_ALIASES, RuleName, canonical_name
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.shared_cache import Memory
 from supremum.scoped_values import Block, BlockDecorator, Blocks
 
 RulesLike: TypeAlias = RuleName | str | RuleSet
 """A rule set or its name. Editors complete the names; a name may also be any str, such as one read from a file."""
-_MEMORIES: dict[str, Memory] = {name: Memory(name) for name in (*FOLLOWING, *HOMES)}
+_MEMORIES: dict[str, Memory] = {name: Memory(name) for name in (*JAX_ALIASES, *HOMES)}
 
 
 def memory_of(rules: RulesLike) -> Memory:
@@ -106,7 +106,7 @@ _scopes = Blocks("rules", _PROCESS, _fix)
 SCOPE: ContextVar[Scope] = _scopes.innermost
 """The scope in force, for code that JAX does not trace."""
 IN_JAX = _scopes.thread
-"""Its `told` is the scope in JAX's cache key in this thread; a scope in force that is also told needs no check."""
+"""Its `synced` is the scope in the cache key of JAX in this thread; if it is the scope in force, no check is needed."""
 scope_in_force: Callable[[], Scope] = _scopes.current
 
 

@@ -147,8 +147,10 @@ def _combine(higher: _CommonDtype, lower: _CommonDtype, rank: str, below: str) -
     if category != "float":
         return _CommonDtype(lower.name, (*reason, raised))
     widened = _COMPLEX_OF.get(higher.name)
-    told = f"torch has no complex dtype of {higher.name}" if widened is None else f"{higher.name} becomes {widened}"
-    return _CommonDtype(widened, (*reason, raised, told))
+    conversion = (
+        f"torch has no complex dtype of {higher.name}" if widened is None else f"{higher.name} becomes {widened}"
+    )
+    return _CommonDtype(widened, (*reason, raised, conversion))
 
 
 _UP_TO_FLOAT, _INEXACT = CATEGORIES[:3], CATEGORIES[2:]
