@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Generic, Self, TypeAlias, TypeVar
 
-from supremum.arrays.reduction_kernels import Axes
 from supremum.typing import ArrayLike, DTypeLike, SupportsArray
 
+Axes: TypeAlias = "int | Sequence[int] | None"
+"""The dimensions of a reduction; None for all."""
 Out: TypeAlias = "SupportsArray | None"
 R = TypeVar("R")
 

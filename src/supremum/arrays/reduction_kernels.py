@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import prod
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any
 
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from supremum.arrays.array_types import Axes
 from supremum.arrays.backends import Backend, CallPlan, Raw
 from supremum.arrays.backends.kernels import reduces_alike
 from supremum.formats import as_format
 from supremum.operations import as_operation
 from supremum.typing import SupportsArray
-
-Axes: TypeAlias = "int | Sequence[int] | None"
-"""The dimensions of a reduction; None for all."""
 
 # Functions with an argument for the dtype to accumulate in; the others accumulate in the dtype of their argument.
 _SUMS = ("sum", "prod", "cumulative_sum", "cumulative_prod")

@@ -246,8 +246,11 @@ class Variable(VariableOperators):
 
     def _held(self) -> jax.Array | Shard:
         values = current_overlay()
-        if values is not None and self in values:
-            return values[self]
+        if values is not None:
+            try:
+                return values[self]
+            except KeyError:  # it is not among the values that are replaced
+                pass
         # Another thread may lend the variable, or take it back, between any two lines.
         lender, stored = self._lender, self._stored
         if stored is None and lender is not None:

@@ -60,11 +60,9 @@ class RecordedValues(dict[Variable, jax.Array]):
         self.missing: dict[Variable, None] = {}
         self.written: dict[Variable, None] = {}
 
-    def __contains__(self, variable: object) -> bool:
-        has_value = super().__contains__(variable)
-        if not has_value and isinstance(variable, Variable):
-            self.missing[variable] = None
-        return has_value
+    def __missing__(self, variable: Variable) -> jax.Array:
+        self.missing[variable] = None
+        raise KeyError(variable)
 
     def __setitem__(self, variable: Variable, value: jax.Array) -> None:
         if variable not in self:

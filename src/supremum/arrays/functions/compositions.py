@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from supremum.argument_checks import chosen, flag, whole_number
-from supremum.arrays.reduction_kernels import Axes
+from supremum.arrays.array_types import Axes
 from supremum.arrays.wrapped import NUMBERS
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from supremum.argument_checks import flag, real_number, whole_number
+from supremum.arrays.array_types import Axes
 from supremum.arrays.backends.base import Build
 from supremum.arrays.promoting_function import Arguments, ReducingFunction
-from supremum.arrays.reduction_kernels import Axes, mean_without_nan, median, reduction, sum_without_nan
+from supremum.arrays.reduction_kernels import mean_without_nan, median, reduction, sum_without_nan
 from supremum.formats import argument_dtype
 from supremum.typing import ArrayLike, DTypeLike
 

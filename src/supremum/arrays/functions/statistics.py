@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from supremum.argument_checks import chosen, flag, whole_number
+from supremum.arrays.array_types import Axes
 from supremum.arrays.backends import Backend, CallPlan, Raw
 from supremum.arrays.functions.compositions import as_inexact
 from supremum.arrays.pass_through_function import PassThroughFunction
 from supremum.arrays.promoting_function import Arguments, PromotingFunction
-from supremum.arrays.reduction_kernels import Axes, in_rows
+from supremum.arrays.reduction_kernels import in_rows
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import Format, as_format
 from supremum.typing import ArrayLike
