@@ -1,4 +1,4 @@
-"""What lattices have in common: edges, the formats that hold weak kinds, and the checks of user-defined ones."""
+"""What lattices have in common: edges, nodes of operands, explanations, and the checks of user-defined ones."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from supremum.errors import ArgumentError, UnknownDtypeError, shown
-from supremum.formats import as_format
+from supremum.formats import DType, as_format
 from supremum.lattice import Lattice
-from supremum.operands import WEAK_NAMES
+from supremum.operands import WEAK_NAMES, Operands, weak_name
 from supremum.rules.names import rule_names
+from supremum.rules.verdicts import climb
 
 UNSIGNED: dict[str, tuple[str, ...]] = {
     "uint8": ("int16", "uint16"),
@@ -39,6 +40,55 @@ def held_format(name: str, defaults: Mapping[str, str], held_as: Mapping[str, st
     """
     default = defaults.get(name, name)
     return held_as.get(name, held_as.get(default, default))
+
+
+def nodes_of(operands: Operands, formats: Sequence[str], *, joins_defaults: bool) -> list[str]:
+    """The node of each operand: its weak kind, or the format that holds it.
+
+    Args:
+        operands: the operands.
+        formats: the format that holds each operand.
+        joins_defaults: whether weak operands alone promote as the formats that hold them rather than as weak kinds.
+    """
+    # Weak operands alone promote as the formats that hold them and stay weak, as in JAX unless it is strict
+    # (jax/_src/dtypes.py, _lattice_result_type).
+    all_weak = all(operand.weak for operand in operands)
+    by_format = all_weak and (joins_defaults or len(operands) == 1)
+    pairs = zip(operands, formats, strict=True)
+    return [weak_name(o.category) if o.weak and not by_format else name for o, name in pairs]
+
+
+def reasons_of_held(operands: Operands, formats: Sequence[str], because: str) -> list[str]:
+    """Explain the formats of arrays that the runtime holds in other ones.
+
+    Args:
+        operands: the operands.
+        formats: the format that holds each operand.
+        because: the reason, as half a sentence.
+    """
+    return [
+        f"{operand.name} is held as {name}: {because}"
+        for operand, name in zip(operands, formats, strict=True)
+        if operand.dtype is not None and name != operand.format.name
+    ]
+
+
+def reasons_of_join(met: str, dtype: DType, paths: Sequence[Sequence[str]], *, all_weak: bool) -> list[str]:
+    """Explain a join, and the dtype of one that is a weak kind.
+
+    Args:
+        met: the join.
+        dtype: the dtype that holds it.
+        paths: the way from the node of each operand up to the join.
+        all_weak: whether all operands are weak.
+    """
+    if all_weak and len({path[0] for path in paths}) > 1:
+        reasons = [f"all operands are weak: their default dtypes meet in {met}, and the result stays weak"]
+    else:
+        reasons = [climb(met, paths)]
+    if met in WEAK_NAMES:
+        reasons.append(f"{met} is a weak kind and has dtype {dtype} unless an operand is strong")
+    return reasons
 
 
 def no_join(lattice: Lattice, nodes: Sequence[str]) -> str:

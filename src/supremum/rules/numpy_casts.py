@@ -68,19 +68,35 @@ def _casts_of_extensions() -> Iterator[tuple[str, str]]:
     rows = [row for row in FORMATS if not row.is_builtin]
     narrow = [row for row in rows if row.category == "integer"]
     yield from (("bool", row.name) for row in rows)
+    yield from _casts_of_integers(narrow)
+    for row in rows:
+        if row.is_inexact:
+            yield from _casts_of_inexact(row)
+    yield from permutations(_EQUIVALENT, 2)
+    yield from _casts_between_integers_and_equivalents(narrow)
+    yield from permutations([row.name for row in rows if row.category == "complex"], 2)
+
+
+def _casts_of_integers(narrow: Sequence[Format]) -> Iterator[tuple[str, str]]:
+    """The safe casts from integer formats to integers and to NumPy's own types."""
     # An integer format casts to every wider one that holds it and, because it is narrow, to every float.
     yield from ((row.name, own) for row in narrow for own in LOOP_ORDER if as_format(own).holds(row))
     yield from ((a.name, b.name) for a, b in permutations(narrow, 2) if a.kind is b.kind and b.holds(a))
-    for row in (row for row in rows if row.is_inexact):
-        yield from (("uint8", row.name), ("int8", row.name))
-        narrowest = "complex64" if row.category == "complex" else "float32"
-        yield from ((row.name, own) for own in _OWN.upper_bounds(narrowest))
-    yield from permutations(_EQUIVALENT, 2)
+
+
+def _casts_of_inexact(row: Format) -> Iterator[tuple[str, str]]:
+    """The safe casts between a float or complex format and NumPy's own types."""
+    yield from (("uint8", row.name), ("int8", row.name))
+    narrowest = "complex64" if row.category == "complex" else "float32"
+    yield from ((row.name, own) for own in _OWN.upper_bounds(narrowest))
+
+
+def _casts_between_integers_and_equivalents(narrow: Sequence[Format]) -> Iterator[tuple[str, str]]:
+    """The safe casts between integer formats and the types that NumPy treats as equivalent, in both directions."""
     for row, name in product(narrow, _EQUIVALENT):
         # float6_e2m3fn does not hold 4-bit integers, and ml_dtypes registers no cast between them.
         if not (row.bits == 4 and name == "float6_e2m3fn"):
             yield from ((row.name, name), (name, row.name))
-    yield from permutations([row.name for row in rows if row.category == "complex"], 2)
 
 
 def _safe_casts() -> dict[str, frozenset[str]]:

@@ -28,7 +28,7 @@ from supremum.operands import WEAK_NAMES, Operand, Operands
 from supremum.operations import Family, Operation, as_operation
 from supremum.rules.numpy import SHARED, NumpyFunctions, solved, ufunc_of
 from supremum.rules.numpy_casts import asked, casts_safely, common, common_of_all, default_of, objection_to_cast
-from supremum.rules.numpy_loops import FUNCTIONS, Search, candidates, find_loop, height, listed
+from supremum.rules.numpy_loops import FUNCTIONS, Loop, Search, candidates, find_loop, height, listed
 from supremum.rules.verdicts import with_result_of
 from supremum.typing import Scalar
 
@@ -155,35 +155,64 @@ def _has_unknown_kind(name: str) -> bool:
 
 
 def _decide(operation: Operation, seen: tuple[_Seen, ...]) -> Verdict:
+    """The verdict on operands that are seen in one of the possible ways."""
     by_value = _promotes_by_value(seen)
     if not by_value:
         seen = tuple(each._replace(minimal=each.name, is_small=False) for each in seen)
     shrunk = [f"{each.name} of that value counts as {each.minimal}" for each in seen if each.minimal != each.name]
-    if operation.name not in FUNCTIONS:
-        met = _meet(seen, by_value, knows_numbers=operation.name != "where")
-        if met is None:
-            names = listed([each.name for each in seen])
-            return Verdict.refuse(*shrunk, f"{operation.name} needs a common type, and NumPy has none for {names}")
-        return Verdict.accept(as_format(met).dtype, len(seen), *shrunk, f"the common type is {met}")
-    function, names = _FUNCTIONS[operation.name], tuple(each.name for each in seen)
+    if operation.name in FUNCTIONS:
+        verdict = _decide_function(operation, seen, by_value)
+    else:
+        verdict = _decide_promotion(operation, seen, by_value)
+    return replace(verdict, reason=(*shrunk, *verdict.reason))
+
+
+def _decide_promotion(operation: Operation, seen: tuple[_Seen, ...], by_value: bool) -> Verdict:
+    """The verdict on an operation that needs only a common type."""
+    met = _meet(seen, by_value, knows_numbers=operation.name != "where")
+    if met is None:
+        names = listed([each.name for each in seen])
+        return Verdict.refuse(f"{operation.name} needs a common type, and NumPy has none for {names}")
+    return Verdict.accept(as_format(met).dtype, len(seen), f"the common type is {met}")
+
+
+def _decide_function(operation: Operation, seen: tuple[_Seen, ...], by_value: bool) -> Verdict:
+    """The verdict on a function, which computes in a loop."""
+    loop, why = _loop_of(operation.name, seen, by_value)
+    if loop is None:
+        return Verdict.refuse(why)
+    compute = tuple(as_format(name).dtype for name in loop)
+    return with_result_of(operation, Verdict(ResultType(compute[0]), compute, (why,)))
+
+
+def _loop_of(operation: str, seen: tuple[_Seen, ...], by_value: bool) -> tuple[Loop | None, str]:
+    """The loop that a function runs, and the reason; None if it has no loop."""
+    function, names = _FUNCTIONS[operation], tuple(each.name for each in seen)
     is_own = all(as_format(name).is_builtin for name in names)
     if is_own and function.search in (Search.PROMOTED, Search.COMPARED):
-        met = _meet(seen, by_value)
-        assert met is not None  # NumPy's own dtypes all promote
-        loop, why = ((met,) * len(seen), f"the common type is {met}") if function.has_loop(met) else (None, "")
-        why = why or f"the common type is {met}, and {operation.name} has no loop for it"
-    elif (not by_value and operation.name not in _ROUNDING) or function.search is Search.TRUTH:
-        loop, why = find_loop(operation.name, names)
-    elif function.search is Search.FLOAT64 and is_own and not any(as_format(name).is_inexact for name in names):
-        loop, why = ("float64",) * len(seen), f"{operation.name} computes integers and bools in float64"
-    else:
-        loop = next((each for each in candidates(function, names) if all(map(_casts, seen, each))), None)
-        why = f"{loop[0]} is the first loop of {operation.name} with a safe cast from the operands" if loop else ""
-        why = why or f"{operation.name} has no loop with a safe cast from the operands"
-    if loop is None:
-        return Verdict.refuse(*shrunk, why)
-    compute = tuple(as_format(name).dtype for name in loop)
-    return with_result_of(operation, Verdict(ResultType(compute[0]), compute, (*shrunk, why)))
+        return _loop_of_common_type(operation, seen, by_value)
+    if (not by_value and operation not in _ROUNDING) or function.search is Search.TRUTH:
+        return find_loop(operation, names)
+    if function.search is Search.FLOAT64 and is_own and not any(as_format(name).is_inexact for name in names):
+        return ("float64",) * len(seen), f"{operation} computes integers and bools in float64"
+    return _first_loop(operation, seen)
+
+
+def _loop_of_common_type(operation: str, seen: tuple[_Seen, ...], by_value: bool) -> tuple[Loop | None, str]:
+    """The loop of the type that operands of NumPy's own dtypes promote to, and the reason; None if there is none."""
+    met = _meet(seen, by_value)
+    assert met is not None  # NumPy's own dtypes all promote
+    if _FUNCTIONS[operation].has_loop(met):
+        return (met,) * len(seen), f"the common type is {met}"
+    return None, f"the common type is {met}, and {operation} has no loop for it"
+
+
+def _first_loop(operation: str, seen: tuple[_Seen, ...]) -> tuple[Loop | None, str]:
+    """The first loop that all operands cast to safely, and the reason; None if there is none."""
+    for loop in candidates(_FUNCTIONS[operation], tuple(each.name for each in seen)):
+        if all(map(_casts, seen, loop)):
+            return loop, f"{loop[0]} is the first loop of {operation} with a safe cast from the operands"
+    return None, f"{operation} has no loop with a safe cast from the operands"
 
 
 def _casts(each: _Seen, target: str) -> bool:

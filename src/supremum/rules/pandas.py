@@ -168,18 +168,11 @@ class PandasRules(NumpyRules):
         return f"{_NULLABLE_LIBRARY if nullable else self.library} has no {listed(names)} columns"
 
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
-        name, arrays = operation.name, [operand for operand in operands if operand.dtype is not None]
-        for nullable, dtypes in ((True, _NULLABLE), (False, self.columns.dtypes)):
-            alike = (operand.name for operand in arrays if self.columns.is_nullable(operand) is nullable)
-            if absent := [each for each in alike if each not in dtypes]:
-                return Verdict.refuse(self._absent(absent, nullable=nullable))
-        are_bools = {operand.category == _BOOL.category for operand in operands}
-        if name in _WITHOUT_BOOLS and are_bools == {True}:
-            return Verdict.refuse(f"pandas has no {name} of bools")
-        keeps = name in _REPLACING and any(map(self.columns.is_nullable, arrays[:1]))
-        if name in (*_JOINING, *_REPLACING) and not keeps and len(are_bools) > 1:
-            return Verdict.refuse(f"{name} of bools and numbers gives a column of objects")
-        if name in _KEEPING_BOOLS and arrays and are_bools == {True}:
+        name, arrays = operation.name, _arrays(operands)
+        refusal = self._refusal_of_dtypes(arrays) or self._refusal_of_bools(operation, operands)
+        if refusal is not None:
+            return refusal
+        if name in _KEEPING_BOOLS and arrays and _are_bools(operands):
             return Verdict.accept(_BOOL.dtype, 1, f"{name} keeps bool columns")
         if name == "diff" and len(arrays) == len(operands) == 1:
             return self._difference(arrays[0])
@@ -188,9 +181,27 @@ class PandasRules(NumpyRules):
         if name in (*_JOINING, "diff"):
             return self._held(operation, operands, self._meet(operation, operands))
         verdict = super()._settle_operation(operation, operands)
-        if name in _LOGICAL and len(are_bools) > 1:
+        if name in _LOGICAL and _mixes_bools_with_numbers(operands):
             verdict = self._logical(verdict, operands)
         return self._held(operation, operands, verdict)
+
+    def _refusal_of_dtypes(self, arrays: Sequence[Operand]) -> Verdict | None:
+        """The refusal of dtypes without columns; None if there are none."""
+        for nullable, dtypes in ((True, _NULLABLE), (False, self.columns.dtypes)):
+            alike = (operand.name for operand in arrays if self.columns.is_nullable(operand) is nullable)
+            if absent := [each for each in alike if each not in dtypes]:
+                return Verdict.refuse(self._absent(absent, nullable=nullable))
+        return None
+
+    def _refusal_of_bools(self, operation: Operation, operands: Operands) -> Verdict | None:
+        """The refusal of an operation of bools, or of bools and numbers; None if pandas has it."""
+        name = operation.name
+        if name in _WITHOUT_BOOLS and _are_bools(operands):
+            return Verdict.refuse(f"pandas has no {name} of bools")
+        keeps = name in _REPLACING and any(map(self.columns.is_nullable, _arrays(operands)[:1]))
+        if name in (*_JOINING, *_REPLACING) and not keeps and _mixes_bools_with_numbers(operands):
+            return Verdict.refuse(f"{name} of bools and numbers gives a column of objects")
+        return None
 
     def _held(self, operation: Operation, operands: Operands, verdict: Verdict) -> Verdict:
         """The verdict, with a result that columns have."""
@@ -256,6 +267,21 @@ class PandasRules(NumpyRules):
         if _BOOL.category in (value.category, into.category) and value.category != into.category:
             return Verdict.refuse(f"pandas does not store {value} in a column of {into.dtype}")
         return super()._assigned(value, into, how)
+
+
+def _arrays(operands: Operands) -> list[Operand]:
+    """The operands with a dtype, Python bools included."""
+    return [operand for operand in operands if operand.dtype is not None]
+
+
+def _are_bools(operands: Operands) -> bool:
+    """Whether all operands are bools."""
+    return all(operand.category == _BOOL.category for operand in operands)
+
+
+def _mixes_bools_with_numbers(operands: Operands) -> bool:
+    """Whether some operands are bools, and others are not."""
+    return len({operand.category == _BOOL.category for operand in operands}) > 1
 
 
 def _is_nan(operand: Operand) -> bool:

@@ -105,12 +105,9 @@ class PyArrowRules(RuleSet):
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         nodes = [_NUMBERS.get(operand.name, operand.name) for operand in operands]
-        if absent := dict.fromkeys(node for node in nodes if node not in _ORDER.edges):
-            return Verdict.refuse(f"pyarrow has no {' and '.join(absent)} arrays")
-        if operation.name in _OF_ARRAYS and (kinds := _kinds(operands)):
-            return Verdict.refuse(f"pyarrow's {operation.name} needs arrays, got Python {' and '.join(kinds)}")
-        numbers = dict.fromkeys(operand.name for operand in operands if operand.name in _NUMBERS)
-        reason = [f"{number} counts as {_NUMBERS[number]}" for number in numbers]
+        if why := _objection_to_operands(operation, operands, nodes):
+            return Verdict.refuse(why)
+        reason = _reasons_of_numbers(operands)
         arrays = [node for node, operand in zip(nodes, operands, strict=True) if not operand.is_python_scalar]
         takes = _TAKES.get(operation.name, {})
         if sources := dict.fromkeys(node for node in nodes if node in takes):
@@ -119,8 +116,7 @@ class PyArrowRules(RuleSet):
         join, why = _concatenated(nodes) if operation.name == "concat" else _joined(nodes)
         if join is None:
             return Verdict.refuse(*reason, why)
-        checked = [node for node in dict.fromkeys(arrays) if not _ROWS[join].holds(_ROWS[node])]
-        reason += [why, *(f"pyarrow raises for {node} values beyond {_largest(join)}" for node in checked)]
+        reason += [why, *_reasons_of_checks(arrays, join)]
         return Verdict.accept(_ROWS[join].dtype, len(operands), *reason)
 
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
@@ -149,6 +145,27 @@ class PyArrowRules(RuleSet):
             why = f"{value} is an int that {into.dtype} does not hold, and pyarrow raises"
             return Verdict.refuse(why, overflow=True)
         return super()._assigned(value, into, how)
+
+
+def _objection_to_operands(operation: Operation, operands: Operands, nodes: Sequence[str]) -> str:
+    """Why PyArrow refuses operands before it looks for their common type; empty if it does not."""
+    if absent := dict.fromkeys(node for node in nodes if node not in _ORDER.edges):
+        return f"pyarrow has no {' and '.join(absent)} arrays"
+    if operation.name in _OF_ARRAYS and (kinds := _kinds(operands)):
+        return f"pyarrow's {operation.name} needs arrays, got Python {' and '.join(kinds)}"
+    return ""
+
+
+def _reasons_of_numbers(operands: Operands) -> list[str]:
+    """The types that Python numbers count as."""
+    numbers = dict.fromkeys(operand.name for operand in operands if operand.name in _NUMBERS)
+    return [f"{number} counts as {_NUMBERS[number]}" for number in numbers]
+
+
+def _reasons_of_checks(arrays: Sequence[str], join: str) -> list[str]:
+    """The values of arrays that a safe cast to the common type does not accept."""
+    checked = [node for node in dict.fromkeys(arrays) if not _ROWS[join].holds(_ROWS[node])]
+    return [f"pyarrow raises for {node} values beyond {_largest(join)}" for node in checked]
 
 
 def _kinds(operands: Operands) -> list[str]:

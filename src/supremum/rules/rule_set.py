@@ -17,7 +17,15 @@ from supremum.number_conversion import Steps, fits, interval, usual_steps
 from supremum.operands import TYPE_OF_CATEGORY, WEAK_NAMES, Operand, OperandLike, Operands, number_text, weak_name
 from supremum.operations import ASSIGN, Family, Operation, Result, as_operation
 from supremum.rules.columns import Columns
-from supremum.rules.lattices import checked_defaults, checked_order, held_format, no_join
+from supremum.rules.lattices import (
+    checked_defaults,
+    checked_order,
+    held_format,
+    no_join,
+    nodes_of,
+    reasons_of_held,
+    reasons_of_join,
+)
 from supremum.rules.reductions import Reduction, standard
 from supremum.rules.runtimes import EVERYTHING, Runtime
 from supremum.rules.shared_cache import Memory, memory_of_values
@@ -25,7 +33,6 @@ from supremum.rules.verdicts import (
     LOSSES_AS_DIVISION,
     Storing,
     Target,
-    climb,
     disagreement,
     is_no_higher,
     objection,
@@ -470,17 +477,8 @@ class LatticeRuleSet(RuleSet):
         held_as: Mapping[str, str] = {} if operation.types_only else self.held_as
         names = [operand.name if operand.dtype is None else operand.format.name for operand in operands]
         formats = [held_format(name, self.defaults, held_as) for name in names]
-        reason = [
-            f"{operand.name} is held as {name}: {self.held_because}"
-            for operand, name in zip(operands, formats, strict=True)
-            if operand.dtype is not None and name != operand.format.name
-        ]
-        all_weak = all(operand.weak for operand in operands)
-        # Weak operands alone promote as the formats that hold them and stay weak, as in JAX unless it is strict
-        # (jax/_src/dtypes.py, _lattice_result_type).
-        by_format = all_weak and (self.joins_defaults or len(operands) == 1)
-        pairs = zip(operands, formats, strict=True)
-        nodes = [weak_name(o.category) if o.weak and not by_format else name for o, name in pairs]
+        reason = reasons_of_held(operands, formats, self.held_because)
+        nodes = nodes_of(operands, formats, joins_defaults=self.joins_defaults)
         if unknown := sorted({node for node in nodes if node not in self.lattice.edges}):
             return Verdict.refuse(f"the lattice of these rules does not contain {', '.join(unknown)}")
         met = self.lattice.join(*nodes)
@@ -488,11 +486,7 @@ class LatticeRuleSet(RuleSet):
             return Verdict.refuse(*reason, no_join(self.lattice, nodes))
         dtype = as_format(held_format(met, self.defaults, held_as)).dtype
         paths = tuple(self.lattice.path(node, met) for node in nodes)
-        if all_weak and len(set(nodes)) > 1:
-            reason.append(f"all operands are weak: their default dtypes meet in {met}, and the result stays weak")
-        else:
-            reason.append(climb(met, paths))
-        if met in WEAK_NAMES:
-            reason.append(f"{met} is a weak kind and has dtype {dtype} unless an operand is strong")
+        all_weak = all(operand.weak for operand in operands)
+        reason += reasons_of_join(met, dtype, paths, all_weak=all_weak)
         result = ResultType(dtype, all_weak or met in WEAK_NAMES)
         return Verdict(result, (dtype,) * len(operands), tuple(reason), paths)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -127,12 +127,12 @@ class TensorFlowRfcRuleSet(RuleSet):
             if len(tensors) > 1 or not scalars:
                 reason.append(_explanation(tensors, met))
         if scalars:
-            kind = weak_name(max((scalar.category for scalar in scalars.values()), key=CATEGORIES.index))
-            if met is not None and result is not met and self.mode is not RfcMode.ALL:
-                return Verdict.refuse(*reason, f"a Python number must fit the tensor, but {kind} does not fit {met}")
+            kind = _highest_kind(scalars.values())
+            objection = self._objection_to_scalars(kind, met, result)
+            if objection:
+                return Verdict.refuse(*reason, objection)
             reason.append(_explanation_of_scalars(kind, met, result))
-        # D13: a number must be in range, but need not be exact.
-        outside = [letter(i) for i, s in scalars.items() if s.value is not None and not fits(s.value, result)]
+        outside = _scalars_outside(scalars, result)
         if outside:
             return Verdict.refuse(*reason, f"out of range: {' and '.join(outside)}; {_limits(result)}", overflow=True)
         return Verdict.accept(result.dtype, len(operands), *reason)
@@ -146,6 +146,12 @@ class TensorFlowRfcRuleSet(RuleSet):
             return f"the result {met} would be wider than all tensors: {names}"
         if self.mode is RfcMode.SAFE and not all(map(met.holds, tensors)):
             return f"the result {met} would not preserve the precision of {names}"
+        return None
+
+    def _objection_to_scalars(self, kind: str, met: Format | None, result: Format) -> str | None:
+        """Why Python numbers must not change the type of the tensors; None if they may, or do not."""
+        if met is not None and result is not met and self.mode is not RfcMode.ALL:
+            return f"a Python number must fit the tensor, but {kind} does not fit {met}"
         return None
 
     def _first_targets(self, operands: Operands) -> list[DType]:
@@ -163,6 +169,21 @@ class TensorFlowRfcRuleSet(RuleSet):
     def _allows_cast(self, operand: Operand, target: Format, may_cut: bool) -> bool:  # noqa: ARG002
         """No cast drops parts: the RFC never drops imaginary parts or fractions."""
         return not may_cut
+
+
+def _highest_kind(scalars: Iterable[Operand]) -> str:
+    """The weak kind of the Python number of the highest category."""
+    return weak_name(max((scalar.category for scalar in scalars), key=CATEGORIES.index))
+
+
+def _scalars_outside(scalars: Mapping[int, Operand], result: Format) -> list[str]:
+    """The Python numbers out of range of the result, for messages; they must be in range, but need not be exact (D13).
+
+    Args:
+        scalars: the Python numbers, by their positions.
+        result: the format of the result.
+    """
+    return [letter(i) for i, s in scalars.items() if s.value is not None and not fits(s.value, result)]
 
 
 def _explanation(tensors: Sequence[Format], met: Format) -> str:
