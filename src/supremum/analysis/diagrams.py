@@ -80,40 +80,69 @@ def _result_of(rules: RuleSet, names: Sequence[str]) -> tuple[str | None, str]:
 
 
 def _diagram(order: Order, path: Sequence[str], result: str | None, sentence: str) -> Diagram:
+    starts = _starts(order, path)
+    routes = [order.lattice.path(start, result) for start in starts] if result else []
+    lit_nodes = {*starts, *itertools.chain.from_iterable(routes)}
+    lit_edges = frozenset(edge for route in routes for edge in itertools.pairwise(route))
+    nodes = tuple(_node(name, name in lit_nodes) for name in order.lattice.nodes)
+    edges = tuple((lower, upper) for lower, uppers in order.lattice.edges.items() for upper in uppers)
+    title = f"{order.rules}: {len(nodes)} types in order"
+    names = full_names(node.text for node in nodes)
+    caption, legend = _caption(order, sentence), _legend(nodes, has_way=bool(lit_edges))
+    return Diagram(title, nodes, edges, lit_edges, caption, legend, _APART, names)
+
+
+def _starts(order: Order, path: Sequence[str]) -> list[str]:
+    """The elements of the order that the types of a path are, or are replaced by."""
     starts = [order.held_as.get(name, name) for name in path]
     for name in starts:
         if name not in order.lattice.edges:
             raise ArgumentError(f"The order of {order.rules} does not contain {name}. {order.note}")
-    routes = [order.lattice.path(start, result) for start in starts] if result else []
-    lit_nodes = {*starts, *itertools.chain.from_iterable(routes)}
-    lit_edges = frozenset(edge for route in routes for edge in itertools.pairwise(route))
-    nodes = tuple(
-        Node(
-            name,
-            WEAK_NAMES.get(name) or as_format(name, columns=True).category,
-            dashed=name in WEAK_NAMES,
-            lit=name in lit_nodes,
-            label=short_name(name),
-        )
-        for name in order.lattice.nodes
-    )
-    edges = tuple((lower, upper) for lower, uppers in order.lattice.edges.items() for upper in uppers)
+    return starts
+
+
+def _node(name: str, lit: bool) -> Node:
+    is_weak = name in WEAK_NAMES
+    category = WEAK_NAMES[name] if is_weak else as_format(name, columns=True).category
+    return Node(name, category, dashed=is_weak, lit=lit, label=short_name(name))
+
+
+def _legend(nodes: Sequence[Node], *, has_way: bool) -> tuple[tuple[str, str], ...]:
+    """The legend of the styles that nodes have.
+
+    Args:
+        nodes: the nodes.
+        has_way: whether lines are highlighted too.
+    """
     categories = {node.style for node in nodes}
     legend = [(category, category) for category in CATEGORIES if category in categories]
     if any(node.dashed for node in nodes):
         legend.append(("dashed plain", "weak kind"))
-    if lit_nodes:
-        legend.append(("lit plain", "the way to the common type" if lit_edges else "asked about"))
-    joins = (order.lattice.join(a, b) for a, b in itertools.combinations(order.lattice.nodes, 2))
-    replacements = ", ".join(f"{name} as {other}" for name, other in order.held_as.items())
-    caption = (
-        sentence,
-        _HOW_TO_READ if edges else "",
-        _NOWHERE if edges and None in joins else "",
-        order.note,
-        f"Replaced by others: {replacements}." if replacements else "",
-        f"Refused even with themselves: {', '.join(order.left_out)}." if order.left_out else "",
-    )
-    title = f"{order.rules}: {len(nodes)} types in order"
-    names = full_names(node.text for node in nodes)
-    return Diagram(title, nodes, edges, lit_edges, tuple(filter(None, caption)), tuple(legend), _APART, names)
+    if any(node.lit for node in nodes):
+        legend.append(("lit plain", "the way to the common type" if has_way else "asked about"))
+    return tuple(legend)
+
+
+def _caption(order: Order, sentence: str) -> tuple[str, ...]:
+    """The sentences under a diagram.
+
+    Args:
+        order: the order.
+        sentence: about the path; empty if there is none.
+    """
+    sentences = [sentence, *_reading_help(order), order.note]
+    if order.held_as:
+        replacements = ", ".join(f"{name} as {other}" for name, other in order.held_as.items())
+        sentences.append(f"Replaced by others: {replacements}.")
+    if order.left_out:
+        sentences.append(f"Refused even with themselves: {', '.join(order.left_out)}.")
+    return tuple(filter(None, sentences))
+
+
+def _reading_help(order: Order) -> tuple[str, ...]:
+    """How to read the lines of a diagram; empty if it has none."""
+    lattice = order.lattice
+    if not any(lattice.edges.values()):
+        return ()
+    joins = (lattice.join(a, b) for a, b in itertools.combinations(lattice.nodes, 2))
+    return (_HOW_TO_READ, _NOWHERE) if None in joins else (_HOW_TO_READ,)

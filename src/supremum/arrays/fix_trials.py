@@ -56,23 +56,17 @@ class Trial:
     def tried(self, operation: Operation, operands: Sequence[Operand], fix: Fix, verdict: Verdict) -> Fix | None:
         """The fix if the libraries make its casts and then compute what the rules say, otherwise None."""
         assert verdict.result is not None
-        keys, casts = list(self.keys), list(fix.casts)
+        keys, casts = list(self.keys), list[FixCast]()
         with self.backend.under(self.flags):
             if self.backend.flags() != self.flags:
                 return None  # these flags cannot be set for a block
-            for at, cast in enumerate(fix.casts):
-                i, key = cast.position, keys[cast.position]
-                if operands[i].library:
-                    if not is_typed(operands[i], cast):
-                        return None
-                elif key.backend is not None and not self._converts(key.backend, key, cast):
-                    if self._converts(key.backend, key, FixCast.of(i, operands[i], _PROBE)):
-                        return None
-                    if not is_typed(replace(operands[i], library=NUMPY.name), cast):
-                        return None
-                    casts[at] = cast._replace(on_host=True)  # it does not convert arrays of this dtype
-                library = NUMPY if key.backend is None or casts[at].on_host else key.backend
-                keys[i] = array_key(library, cast.dtype, False, key.zero_d, None if library is NUMPY else key.device)
+            for cast in fix.casts:
+                i = cast.position
+                working_cast = self._working_cast(keys[i], operands[i], cast)
+                if working_cast is None:
+                    return None
+                casts.append(working_cast)
+                keys[i] = _key_after(keys[i], working_cast)
             result = verdict.result if verdict.stored is None else ResultType(verdict.stored)
             build = self.build or _build_of(operation)
             plan = CallPlan(
@@ -81,14 +75,29 @@ class Trial:
             computes = self._computes(plan)
             if computes and joint_backend(key.backend for key in keys) is not self.backend:
                 # Operands that are not part of the decision, such as the condition of `where`, may be in this library.
-                back = tuple(
-                    array_key(self.backend, key.operand.format.dtype, False, key.zero_d, own.device)
-                    if key.backend is not None
-                    else key
-                    for key, own in zip(keys, self.keys, strict=True)
-                )
-                computes = self._computes(replace(plan, keys=back))
+                computes = self._computes(replace(plan, keys=self._moved_back(keys)))
             return Fix(tuple(casts)) if computes else None
+
+    def _working_cast(self, key: Key, operand: Operand, cast: FixCast) -> FixCast | None:
+        """The cast if the operand's library makes it, the cast by NumPy if only that works, otherwise None."""
+        if operand.library:
+            return cast if is_typed(operand, cast) else None
+        if key.backend is None or self._converts(key.backend, key, cast):
+            return cast
+        if self._converts(key.backend, key, FixCast.of(cast.position, operand, _PROBE)):
+            return None
+        if not is_typed(replace(operand, library=NUMPY.name), cast):
+            return None
+        return cast._replace(on_host=True)  # the library does not convert arrays of this dtype
+
+    def _moved_back(self, keys: Sequence[Key]) -> tuple[Key, ...]:
+        """The keys of the operands after their casts, with all arrays in the library of the trial."""
+        return tuple(
+            array_key(self.backend, key.operand.format.dtype, False, key.zero_d, own.device)
+            if key.backend is not None
+            else key
+            for key, own in zip(keys, self.keys, strict=True)
+        )
 
     def _converts(self, backend: Backend, key: Key, cast: FixCast) -> bool:
         """Whether a library converts one of its arrays itself."""
@@ -112,6 +121,12 @@ class Trial:
             return backend.try_out(prepared, [*map(sample_of, plan.keys)], dtypes)
 
         return _once((*trial, self.flags), compute)
+
+
+def _key_after(key: Key, cast: FixCast) -> Key:
+    """The key of an operand after its cast."""
+    library = NUMPY if key.backend is None or cast.on_host else key.backend
+    return array_key(library, cast.dtype, False, key.zero_d, None if library is NUMPY else key.device)
 
 
 def _build_of(operation: Operation) -> Build | None:

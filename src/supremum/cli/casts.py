@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,7 @@ from rich.console import Console
 
 from supremum.argument_checks import chosen
 from supremum.cli.exit_codes import FAILURE, loading
-from supremum.cli.measured_programs import Measured, measure_program, reports_text
+from supremum.cli.measured_programs import Measured, Tool, measure_program, reports_text
 from supremum.cli.output import (
     STANDARD_OUTPUT,
     Output,
@@ -82,38 +82,43 @@ def casts(
         from supremum import tracing
 
     form = chosen_format(format, output, _FORMATS)
-    if baseline is not None and write_baseline is not None:
-        raise ArgumentError("--baseline compares with a file and --write-baseline writes it; give one of them.")
-    if write_baseline == STANDARD_OUTPUT:
-        raise ArgumentError("--write-baseline must be a file, because its entries are relative to its folder.")
+    _check_baselines(baseline, write_baseline)
     failing = tuple(fail_on or (("promotion",) if baseline is not None else ()))
     forbidden = tracing.Forbidden.of(failing, allow or (), baseline)
     tracing.CastReport(()).select(kinds=kinds or ())  # an unknown class is an error before the program runs
-    tool, instead = tracing.casts, None
-    if cost:
-        from supremum.numerics import promotion_costs
-
-        tool, instead = promotion_costs, _casts_with_bytes
+    tool, instead = _tools(cost)
     with program_output(form, output):
         programs, error = measure_program(target, args, script_arguments, tool, runs=cost, instead=instead)
-    is_filtered = bool(kinds or files or libraries)
     programs = _select(programs, kinds or (), files or (), libraries or ())
     failures = tuple(cast for each in programs for cast in forbidden.among(each.report))
     _print(programs, form, failures, output)
-    checks = "--write-baseline" if write_baseline else "--baseline" if baseline else "--fail-on" if failing else ""
-    if error is not None:
-        problem = shown_error(error)
-    elif checks and not programs:
-        problem = f"supremum: {checks} checked nothing: {shortened(target)} called no jitted function"
-    else:
-        problem = str(tracing.ForbiddenCastError(failures)) if failures else ""
+    check = "--write-baseline" if write_baseline else "--baseline" if baseline else "--fail-on" if failing else ""
+    problem = shown_error(error) if error is not None else _failure_of_check(check, target, programs, failures)
     if problem:
         typer.echo(problem, err=True)
         raise typer.Exit(FAILURE)
     if write_baseline is not None:
         _write_baseline(programs, write_baseline)
-    elif not is_filtered:
+    elif not (kinds or files or libraries):
         _print_gone(programs, forbidden.baseline, baseline)
+
+
+def _check_baselines(baseline: Path | None, write_baseline: Path | None) -> None:
+    if baseline is not None and write_baseline is not None:
+        raise ArgumentError("--baseline compares with a file and --write-baseline writes it; give one of them.")
+    if write_baseline == STANDARD_OUTPUT:
+        raise ArgumentError("--write-baseline must be a file, because its entries are relative to its folder.")
+
+
+def _tools(cost: bool) -> tuple[Tool, Callable[[JittedCall], CastReport] | None]:
+    """What measures a function, and what makes the report on a call that cannot be measured."""
+    if cost:
+        from supremum.numerics import promotion_costs
+
+        return promotion_costs, _casts_with_bytes
+    from supremum.tracing import casts as find_casts
+
+    return find_casts, None
 
 
 def _casts_with_bytes(call: JittedCall) -> CastReport:
@@ -146,6 +151,22 @@ def _print(programs: Sequence[Measured], form: str, failures: tuple[Cast, ...], 
             console.print(each.report)
     else:
         put_text(_report_text(programs, form, failures), output)
+
+
+def _failure_of_check(check: str, target: str, programs: Sequence[Measured], failures: tuple[Cast, ...]) -> str:
+    """Why a check fails; empty if it succeeds.
+
+    Args:
+        check: the option that asks for the check; empty if none does.
+        target: the program.
+        programs: the reports.
+        failures: the forbidden casts.
+    """
+    from supremum.tracing import ForbiddenCastError
+
+    if check and not programs:
+        return f"supremum: {check} checked nothing: {shortened(target)} called no jitted function"
+    return str(ForbiddenCastError(failures)) if failures else ""
 
 
 def _print_gone(programs: Sequence[Measured], known: Baseline | None, path: Path | None) -> None:

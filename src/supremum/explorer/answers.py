@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from supremum.decisions import Decision
@@ -214,6 +215,30 @@ class Asker:
         """
         is_whole = operation is None
         partners, sorts = (self._named, self._named_sorts) if is_whole else (self._simple, self._simple_sorts)
+        answers = self._number_answers(partners, operation)
+        numbers = answers.without_duplicates()
+        table = self._full_table(numbers, partners, operation)
+        alone = [self._alone(operand, operation) for operand in partners] + [number.alone for number in numbers]
+        rows, kept = _merged(table, alone)
+        row_of = dict(zip(numbers, rows[len(partners) :], strict=True))
+        return Question(
+            named=[rows[sort] for sort in sorts],
+            integers=[row_of[number] for number in answers.integers],
+            floats=[row_of[number] for number in answers.floats],
+            real=answers.real,
+            imaginary=answers.imaginary,
+            complex=[[row_of[number] for number in line] for line in answers.complex],
+            table=_frozen([[table[i][j] for j in kept] for i in kept]),
+            alone=[alone[i] for i in kept] if is_whole else [],
+        )
+
+    def _number_answers(self, partners: Sequence[Operand], operation: str | None) -> _NumberAnswers:
+        """The answers about a number of each class.
+
+        Args:
+            partners: the operands beside the numbers.
+            operation: name of the operation, or None.
+        """
         parts, examples = self._classes.floats, self._classes.integers.examples
         runs = _float_runs(self._classes)
 
@@ -225,27 +250,23 @@ class Asker:
         imaginary = _first_of_each(beside([complex(0.0, part) for part in parts], runs))
         lines, columns = list(dict.fromkeys(real)), list(dict.fromkeys(imaginary))
         pairs = [complex(parts[x], parts[y]) for x in lines for y in columns]
-        both = beside(pairs, [[place] for place in range(len(pairs))])
-
-        numbers = dict.fromkeys((*integers, *floats, *both))
-        decided = [[self._cell(operation, a, b) for b in partners] for a in partners]
-        table = [[*row, *(number.after[i] for number in numbers)] for i, row in enumerate(decided)]
-        unused = [0] * len(numbers)  # of two numbers
-        table += [[*number.before, *unused] for number in numbers]
-        alone = [self._alone(operand, operation) for operand in partners] + [number.alone for number in numbers]
-        rows, kept = _merged(table, alone)
-        row_of = dict(zip(numbers, rows[len(partners) :], strict=True))
-        in_order = iter(row_of[number] for number in both)
-        return Question(
-            named=[rows[sort] for sort in sorts],
-            integers=[row_of[number] for number in integers],
-            floats=[row_of[number] for number in floats],
+        in_order = iter(beside(pairs, [[place] for place in range(len(pairs))]))
+        return _NumberAnswers(
+            integers=integers,
+            floats=floats,
             real=[lines.index(first) for first in real],
             imaginary=[columns.index(first) for first in imaginary],
             complex=[[next(in_order) for _ in columns] for _ in lines],
-            table=_frozen([[table[i][j] for j in kept] for i in kept]),
-            alone=[alone[i] for i in kept] if is_whole else [],
         )
+
+    def _full_table(
+        self, numbers: Sequence[_Beside], partners: Sequence[Operand], operation: str | None
+    ) -> list[list[int]]:
+        """The cell of each pair of operands: first the partners, then the numbers."""
+        decided = [[self._cell(operation, a, b) for b in partners] for a in partners]
+        of_partners = [[*row, *(number.after[i] for number in numbers)] for i, row in enumerate(decided)]
+        unused = [0] * len(numbers)  # of two numbers
+        return of_partners + [[*number.before, *unused] for number in numbers]
 
     def _alone(self, operand: Operand, operation: str | None) -> int:
         return self._cell(None, operand) if operation is None else 0
@@ -295,6 +316,25 @@ class _Beside(NamedTuple):
     before: tuple[int, ...]
     after: tuple[int, ...]
     alone: int
+
+
+class _NumberAnswers(NamedTuple):
+    """The answers about a number of each class.
+
+    Args:
+        integers, floats: the answers about each class.
+        real, imaginary, complex: as in `Question`, with answers instead of rows.
+    """
+
+    integers: list[_Beside]
+    floats: list[_Beside]
+    real: list[int]
+    imaginary: list[int]
+    complex: list[list[_Beside]]
+
+    def without_duplicates(self) -> list[_Beside]:
+        """All answers about numbers, each once."""
+        return list(dict.fromkeys((*self.integers, *self.floats, *chain.from_iterable(self.complex))))
 
 
 def _frozen(table: list[list[int]]) -> Table:
