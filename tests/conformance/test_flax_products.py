@@ -104,6 +104,7 @@ def test_product_outputs_gradients_and_dtypes_agree_with_flax(name, everywhere):
         assert differences_with_some_gradients(*PAIRS[name], **options) == []
 
 
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")  # of Flax
 @pytest.mark.one_slow_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
