@@ -12,7 +12,7 @@ from rich.console import Console
 
 from supremum.argument_checks import chosen
 from supremum.cli.exit_codes import FAILURE, loading
-from supremum.cli.measured_programs import Measured, Tool, measure_program, reports_text
+from supremum.cli.measured_programs import MeasuredProgram, Tool, measure_program, reports_text
 from supremum.cli.output import (
     STANDARD_OUTPUT,
     Output,
@@ -129,8 +129,8 @@ def _casts_with_bytes(call: JittedCall) -> CastReport:
 
 
 def _select(
-    programs: list[Measured], kinds: Sequence[str], files: Sequence[str], libraries: Sequence[str]
-) -> list[Measured]:
+    programs: list[MeasuredProgram], kinds: Sequence[str], files: Sequence[str], libraries: Sequence[str]
+) -> list[MeasuredProgram]:
     """The reports with only the casts of some classes, files and libraries; all if none are named."""
     known = sorted({cast.library for each in programs for cast in each.report} - {""})
     for library in libraries:
@@ -142,7 +142,7 @@ def _select(
     ]
 
 
-def _print(programs: Sequence[Measured], form: str, failures: tuple[Cast, ...], output: Path | None) -> None:
+def _print(programs: Sequence[MeasuredProgram], form: str, failures: tuple[Cast, ...], output: Path | None) -> None:
     """Print the reports in colour in a terminal, or write them."""
     console = Console()
     if form == "terminal" and output in (None, STANDARD_OUTPUT) and console.is_terminal:
@@ -153,7 +153,7 @@ def _print(programs: Sequence[Measured], form: str, failures: tuple[Cast, ...], 
         put_text(_report_text(programs, form, failures), output)
 
 
-def _failure_of_check(check: str, target: str, programs: Sequence[Measured], failures: tuple[Cast, ...]) -> str:
+def _failure_of_check(check: str, target: str, programs: Sequence[MeasuredProgram], failures: tuple[Cast, ...]) -> str:
     """Why a check fails; empty if it succeeds.
 
     Args:
@@ -169,14 +169,14 @@ def _failure_of_check(check: str, target: str, programs: Sequence[Measured], fai
     return str(ForbiddenCastError(failures)) if failures else ""
 
 
-def _print_gone(programs: Sequence[Measured], known: Baseline | None, path: Path | None) -> None:
+def _print_gone(programs: Sequence[MeasuredProgram], known: Baseline | None, path: Path | None) -> None:
     """Say how many casts of a baseline are gone."""
     gone = 0 if known is None else known.gone([each.report for each in programs])
     if gone:
         typer.echo(f"supremum: casts of {path} that are gone: {gone}; write it again with --write-baseline", err=True)
 
 
-def _write_baseline(programs: Sequence[Measured], path: Path) -> None:
+def _write_baseline(programs: Sequence[MeasuredProgram], path: Path) -> None:
     from supremum.tracing import Baseline
 
     baseline = Baseline.of([each.report for each in programs], path.parent)
@@ -184,7 +184,7 @@ def _write_baseline(programs: Sequence[Measured], path: Path) -> None:
     typer.echo(f"supremum: {path} written, casts: {sum(baseline.counts.values())}", err=True)
 
 
-def _report_text(programs: Sequence[Measured], form: str, failures: Sequence[Cast]) -> str:
+def _report_text(programs: Sequence[MeasuredProgram], form: str, failures: Sequence[Cast]) -> str:
     from supremum.tracing import casts_page, github_annotations
 
     reports = {each.title: each.report for each in programs}

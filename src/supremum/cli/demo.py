@@ -20,7 +20,7 @@ from supremum.cli.exit_codes import loading
 from supremum.cli.output import STANDARD_OUTPUT, checked_output, json_text, put_text
 
 if TYPE_CHECKING:
-    from supremum.demo import Digits, Experiment, TrainingRun
+    from supremum.demo import DemoRun, Digits, Experiment
 
 
 def demo(
@@ -75,10 +75,10 @@ def demo(
             console.print(f"Figures: {escape(str(json_file))}", soft_wrap=True)
 
 
-def _train(console: Console, digits: Digits, case: Experiment, seed: int, epochs: int | None) -> dict[str, TrainingRun]:
+def _train(console: Console, digits: Digits, case: Experiment, seed: int, epochs: int | None) -> dict[str, DemoRun]:
     from supremum import demo
 
-    reports: dict[str, TrainingRun] = {}
+    reports: dict[str, DemoRun] = {}
     length = epochs or case.epochs
     columns = (*Progress.get_default_columns(), TextColumn("{task.fields[status]}"))
     with Progress(*columns, console=console) as progress:
@@ -93,10 +93,10 @@ def _train(console: Console, digits: Digits, case: Experiment, seed: int, epochs
     return reports
 
 
-def _result_table(reports: Mapping[str, TrainingRun]) -> Table:
+def _result_table(reports: Mapping[str, DemoRun]) -> Table:
     table = Table(box=SIMPLE_HEAD, show_edge=False)
     table.add_column("run", no_wrap=True)
-    columns: dict[str, Callable[[TrainingRun], str]] = {
+    columns: dict[str, Callable[[DemoRun], str]] = {
         "test accuracy": lambda report: f"{100 * report.test_accuracy:.1f} %",
         "weights that moved": lambda report: f"{100 * report.moved:.0f} %",
         "bytes of variables": lambda report: f"{report.variable_bytes:,}",
@@ -113,5 +113,5 @@ def _result_table(reports: Mapping[str, TrainingRun]) -> Table:
     return table
 
 
-def _last_loss_scale(report: TrainingRun) -> str:
+def _last_loss_scale(report: DemoRun) -> str:
     return "-" if report.loss_scale is None else f"2**{math.log2(report.loss_scale):.0f}"

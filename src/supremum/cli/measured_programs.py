@@ -22,7 +22,7 @@ Tool: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredProgram:
     """The report on a function of a program.
 
     Args:
@@ -47,7 +47,7 @@ def measure_program(
     runs: bool = True,
     again: Callable[[JittedCall, Any], bool] | None = None,
     instead: Callable[[JittedCall], Any] | None = None,
-) -> tuple[list[Measured], BaseException | None]:
+) -> tuple[list[MeasuredProgram], BaseException | None]:
     """Measure a function, or the jitted functions that a script calls, each at its first call with arguments of a type.
 
     Args:
@@ -73,7 +73,7 @@ def measure_program(
         raise ArgumentError(f"The function {shortened(target)} needs --args, such as --args 'f32[8,128], bf16[128]'.")
     from supremum.tracing import watch_jitted
 
-    measurements: dict[str, Measured] = {}
+    measurements: dict[str, MeasuredProgram] = {}
     titles: dict[int, str] = {}
 
     def measure_call(call: JittedCall) -> None:
@@ -93,14 +93,16 @@ def measure_program(
             if instead is None:
                 return
             report = instead(call)
-        measurements[title] = Measured(title, call.name, call.types, report)
+        measurements[title] = MeasuredProgram(title, call.name, call.types, report)
 
     with watch_jitted(measure_call, every=again is not None):
         error = run_script(target, script_arguments or ())
     return list(measurements.values()), error
 
 
-def _measure_function(target: str, args: str, tool: Tool, *, runs: bool) -> tuple[list[Measured], BaseException | None]:
+def _measure_function(
+    target: str, args: str, tool: Tool, *, runs: bool
+) -> tuple[list[MeasuredProgram], BaseException | None]:
     call, error = call_of(target, args)
     if call is None:
         return [], error
@@ -109,7 +111,7 @@ def _measure_function(target: str, args: str, tool: Tool, *, runs: bool) -> tupl
     if isinstance(error, SupremumError):
         raise error
     name, described = target.partition(":")[2], args.strip()
-    return [Measured(f"{name}({described})", name, (described,), report)] if error is None else [], error
+    return [MeasuredProgram(f"{name}({described})", name, (described,), report)] if error is None else [], error
 
 
 def report_program(

@@ -7,7 +7,7 @@ from supremum.extras import require
 
 require(__name__, "jax", "optax", "rich", "safetensors", "matplotlib", "sklearn")
 
-from supremum.demo.classifier import CASES, Experiment, TrainingRun, train_classifier
+from supremum.demo.classifier import CASES, DemoRun, Experiment, train_classifier
 from supremum.demo.digits import Digits, load_digits
 from supremum.demo.figures import draw_underflow, smoothed_losses, underflow_caption
 from supremum.demo.underflow import first_gradients, underflowing
@@ -15,9 +15,9 @@ from supremum.public_names import public_names
 
 __all__ = [
     "CASES",
+    "DemoRun",
     "Digits",
     "Experiment",
-    "TrainingRun",
     "draw_underflow",
     "first_gradients",
     "load_digits",

@@ -148,7 +148,7 @@ CASES: dict[str, Experiment] = {
 
 
 @dataclass(frozen=True)
-class TrainingRun:
+class DemoRun:
     """The results of one training run.
 
     Args:
@@ -167,7 +167,7 @@ class TrainingRun:
     ...     [0], {"loss": [0.5]}, [2.3, 0.5], [1.0, 1.0], [False, False], [0.1]
     ... )
     >>> before, after = np.float32([0.5, 0.25]), np.float32([0.5, 0.26])
-    >>> report = TrainingRun(
+    >>> report = DemoRun(
     ...     "float32",
     ...     Policy("float32"),
     ...     0.97,
@@ -233,7 +233,7 @@ def train_classifier(
     seed: int,
     epochs: int,
     on_epoch: Callable[[int, Mapping[str, float]], None] | None = None,
-) -> TrainingRun:
+) -> DemoRun:
     """Train the network from scratch and measure it.
 
     Args:
@@ -263,7 +263,7 @@ def train_classifier(
             callbacks=[] if on_epoch is None else [on_epoch], verbose=0,
         )  # fmt: skip
         test = model.evaluate(digits.x_test, digits.y_test, batch_size=len(digits.x_test), verbose=0, return_dict=True)
-    return TrainingRun(
+    return DemoRun(
         label=label,
         policy=policy,
         test_accuracy=test["accuracy"],

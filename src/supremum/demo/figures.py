@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from supremum.atomic_files import whole_file, writing_error
-from supremum.demo.classifier import NARROW_WEIGHTS, REMEDY, SCALE, UNSCALED, Experiment, TrainingRun
+from supremum.demo.classifier import NARROW_WEIGHTS, REMEDY, SCALE, UNSCALED, DemoRun, Experiment
 from supremum.demo.digits import Floats
 from supremum.demo.underflow import underflowing
 from supremum.formats import as_format
@@ -30,7 +30,7 @@ _BINS = 60
 _UNDERFLOW = as_format("float16").smallest_subnormal / 2
 
 
-def underflow_caption(case: Experiment, reports: Mapping[str, TrainingRun], gradients: Floats) -> dict[str, str]:
+def underflow_caption(case: Experiment, reports: Mapping[str, DemoRun], gradients: Floats) -> dict[str, str]:
     """Say what the picture shows: a sentence with figures for each run but float32, and one about the remedy.
 
     Args:
@@ -45,7 +45,7 @@ def underflow_caption(case: Experiment, reports: Mapping[str, TrainingRun], grad
     ... )
     >>> weights, gradients = np.float32([0.5, 0.25]), np.float32([1e-9, 1e-7])
     >>> reports = {
-    ...     label: TrainingRun(
+    ...     label: DemoRun(
     ...         label,
     ...         policy,
     ...         0.9,
@@ -83,7 +83,7 @@ def _written(value: float) -> str:
     return np.format_float_scientific(value, 0, trim="-", exp_digits=1)
 
 
-def draw_underflow(path: Path, case: Experiment, reports: Mapping[str, TrainingRun], gradients: Floats) -> None:
+def draw_underflow(path: Path, case: Experiment, reports: Mapping[str, DemoRun], gradients: Floats) -> None:
     """Draw the losses, the gradients beside the range of float16, and the weights that moved; the caption is below.
 
     Args:
@@ -99,7 +99,7 @@ def draw_underflow(path: Path, case: Experiment, reports: Mapping[str, TrainingR
     ... )
     >>> weights, gradients = np.float32([0.5, 0.25]), np.float32([1e-9, 1e-7])
     >>> reports = {
-    ...     label: TrainingRun(
+    ...     label: DemoRun(
     ...         label,
     ...         policy,
     ...         0.9,
@@ -161,7 +161,7 @@ def smoothed_losses(losses: Sequence[float]) -> tuple[Any, Any]:
     return np.arange(len(means)) + (window + 1) / 2, means
 
 
-def _draw_losses(axis: Any, case: Experiment, reports: Mapping[str, TrainingRun]) -> None:
+def _draw_losses(axis: Any, case: Experiment, reports: Mapping[str, DemoRun]) -> None:
     ends: dict[str, float] = {}
     for name, (colour, width) in _STYLES.items():
         steps, weighted = smoothed_losses(reports[name].history.loss)
@@ -193,7 +193,7 @@ def _draw_gradients(axis: Any, gradients: Floats) -> None:
     axis.set_xlabel("magnitude")
 
 
-def _draw_weights(axis: Any, report: TrainingRun) -> None:
+def _draw_weights(axis: Any, report: DemoRun) -> None:
     magnitudes = np.abs(report.initial_weights)
     moved = (report.final_weights != report.initial_weights) & (magnitudes > 0)
     kept = (report.final_weights == report.initial_weights) & (magnitudes > 0)

@@ -35,7 +35,7 @@ class Box(NamedTuple):
     width: float
 
 
-class Layout(NamedTuple):
+class DiagramLayout(NamedTuple):
     """The positions of nodes, from the lowest at the bottom to the highest at the top.
 
     Args:
@@ -51,7 +51,7 @@ class Layout(NamedTuple):
     curves: dict[Edge, list[Curve]]
 
 
-def laid_out(above: Mapping[str, Sequence[str]], widths: Mapping[str, float]) -> Layout:
+def laid_out(above: Mapping[str, Sequence[str]], widths: Mapping[str, float]) -> DiagramLayout:
     """Place the nodes of an acyclic graph in rows; every edge goes up.
 
     Args:
@@ -83,7 +83,7 @@ def laid_out(above: Mapping[str, Sequence[str]], widths: Mapping[str, float]) ->
         for edge, route in routes.items()
     }
     width = max([centre + all_widths[place] / 2 for place, centre in centres.items()], default=0.0)
-    return Layout(width, highest * (HEIGHT + _GAP) + HEIGHT if boxes else 0.0, boxes, curves)
+    return DiagramLayout(width, highest * (HEIGHT + _GAP) + HEIGHT if boxes else 0.0, boxes, curves)
 
 
 def _levels(above: Mapping[str, Sequence[str]]) -> dict[str, int]:
