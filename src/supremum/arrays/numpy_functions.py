@@ -303,7 +303,7 @@ class Routed(Function):
                 promotes = target is not None and target.operands > 0
             else:
                 self.by_rank = by_rank
-            self.operands = len(route.arguments) if promotes else 0
+            self.operands: int = len(route.arguments) if promotes else 0
         super().__init__(name, arguments)
 
     @abstractmethod

@@ -103,7 +103,7 @@ class PromotingFunction(Function):
         # A function with a name of its own is not the library's reduction, which may accumulate by itself.
         own = Family.WHOLE if row.family is Family.REDUCTION else row.family
         self.operation: Operation = replace(row, name=name, family=own) if name else row
-        self.operands = sys.maxsize if takes_numbers else 0
+        self.operands: int = sys.maxsize if takes_numbers else 0
         self._deciding, self._build = row, build
         # A fix is tried with the promoted operands alone.
         is_whole = row.family in (Family.WHOLE, Family.QUESTION) or promoted != slice(None)
