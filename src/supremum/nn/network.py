@@ -85,19 +85,7 @@ class SymbolicTensor(SymbolicValue, Configurable):
     """
 
     # NumPy's arrays must leave operators to this class.
-    __add__: Method
-    __radd__: Method
-    __sub__: Method
-    __rsub__: Method
-    __mul__: Method
-    __rmul__: Method
-    __truediv__: Method
-    __rtruediv__: Method
-    __pow__: Method
-    __rpow__: Method
-    __matmul__: Method
-    __rmatmul__: Method
-    __array_ufunc__: None = None
+    __array_ufunc__ = None
 
     def get_config(self) -> dict[str, Any]:
         """Return shape, dtype and name of an input as data for JSON."""
