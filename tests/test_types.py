@@ -46,7 +46,7 @@ def pyright(environment, *arguments, cwd):
 def test_type_checkers_know_the_public_names(environment, tmp_path):
     found = pyright(environment, "--verifytypes", "supremum", "--ignoreexternal", cwd=tmp_path)["typeCompleteness"]
     assert sum(found["exportedSymbolCounts"].values()) > 4000
-    assert found["completenessScore"] > 0.97
+    assert found["completenessScore"] > 0.985
 
 
 @pytest.mark.slow

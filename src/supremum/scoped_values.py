@@ -40,9 +40,9 @@ class Block:
     __slots__ = ("key", "outer", "owner")
 
     def __init__(self, owner: object, outer: Block | None, key: Hashable) -> None:
-        self.owner = owner
+        self.owner: object = owner
         self.outer: Any = outer
-        self.key = key
+        self.key: Hashable = key
 
     def within(self, outer: Block) -> Self:
         """The block nested in another block."""
@@ -254,7 +254,7 @@ class ValueBlock(Block, Generic[T]):
 
     def __init__(self, owner: object, outer: Block | None, key: Hashable, value: T) -> None:
         super().__init__(owner, outer, key)
-        self.value = value
+        self.value: T = value
 
 
 class BlockValue(Blocks[ValueBlock[T]], Generic[T]):

@@ -93,7 +93,7 @@ class ComputationError(SupremumError, RuntimeError):
     """
 
     def __init__(self, message: str) -> None:
-        self.args = (message,)
+        self.args: tuple[object, ...] = (message,)
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -196,7 +196,7 @@ class Network(Layer):
             self._layers = name_layers([node.layer for node in self._nodes])
             if self._apply_policy_map():
                 self._trace_again()
-            self.output_spec = jax.tree.map(spec_of, self._outputs)
+            self.output_spec: Any = jax.tree.map(spec_of, self._outputs)
             self.built = True
         elif outputs is not None or type(self).call is Network.call:
             raise ArgumentError("a Network must get inputs and outputs, or be a subclass with a `call` method")

@@ -61,7 +61,7 @@ class Measurements:
     """
 
     def __init__(self, on_log: OnLog | None) -> None:
-        self.history = NumericsHistory()
+        self.history: NumericsHistory = NumericsHistory()
         self._on_log = on_log
         self._waiting: list[Measured] = []
 

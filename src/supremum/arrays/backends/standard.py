@@ -31,7 +31,7 @@ class StandardBackend(Backend):
     def __init__(self, namespace: str) -> None:
         super().__init__()
         self.namespace = namespace
-        self.name = namespace.removeprefix("array_api_compat.")
+        self.name: str = namespace.removeprefix("array_api_compat.")
 
     def dtype_of(self, raw: Raw) -> DType:
         """The dtype of an array. Libraries print their dtypes by name, some with their own name before it."""

@@ -153,9 +153,9 @@ class StoredWeights:
     def __init__(self, params: PyTree, weights: str | None, seed: ArrayLike | None = None, default: int = 0) -> None:
         entries, self._structure = jax.tree_util.tree_flatten_with_path(pytree("params", params))
         self.leaves: list[Any] = [native(leaf) for _, leaf in entries]
-        self.paths = [path_text(path) for path, _ in entries]
+        self.paths: list[str] = [path_text(path) for path, _ in entries]
         pairs = zip(self.leaves, self.paths, strict=True)
-        self.is_narrow = [weights is not None and is_narrow_weight(*pair) for pair in pairs]
+        self.is_narrow: list[bool] = [weights is not None and is_narrow_weight(*pair) for pair in pairs]
         self._storage = storage_of_weights("stochastic" if weights is None else weights)
         self._seed, self._default = seed, default
 

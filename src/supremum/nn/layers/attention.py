@@ -20,7 +20,7 @@ from supremum.nn.functional.masks import split_additive
 from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import positive_int
 from supremum.nn.initializers import LECUN_NORMAL, ZEROS, Initializer
-from supremum.nn.inputs import InputSpec
+from supremum.nn.inputs import InputSpec, InputSpecs
 from supremum.nn.layer import Layer
 from supremum.nn.layer_types import LayerOptions
 from supremum.nn.layers.products import DenseGeneral
@@ -212,7 +212,7 @@ class MultiHeadAttention(Layer):
     ) -> None:
         # The projections cast their inputs, masks are added to float32 scores, and caches keep their dtype.
         super().__init__(**options)
-        self.input_spec = InputSpec()
+        self.input_spec: InputSpecs | None = InputSpec()
         self.autocast = False
         groups = num_heads if num_key_value_heads is None else num_key_value_heads
         sizes = {"num_heads": num_heads, "num_key_value_heads": groups}

@@ -18,7 +18,7 @@ from supremum.nn.functional.convolution import (
     check_space,
 )
 from supremum.nn.functional.shape_checks import Ints, positive_int, positive_ints, window_size
-from supremum.nn.inputs import InputSpec
+from supremum.nn.inputs import InputSpec, InputSpecs
 from supremum.nn.layers.products import ProductLayer, ProductOptions
 
 
@@ -72,7 +72,7 @@ class BaseConv(ProductLayer):
         first, last = (self.filters, channels) if self.transpose_kernel else (channels, self.filters)
         bias_shape = (self.filters,) if self.use_bias else None
         self.add_kernel_and_bias((*self.kernel_size, first // self.groups, last), bias_shape)
-        self.input_spec = InputSpec(ndim=len(input_shape), axes={-1: channels})
+        self.input_spec: InputSpecs | None = InputSpec(ndim=len(input_shape), axes={-1: channels})
 
     def _options(self) -> dict[str, Any]:
         geometry = {"strides": self.strides, "padding": self.padding, "kernel_dilation": self.kernel_dilation}

@@ -19,7 +19,7 @@ from supremum.nn.functional.dtype_promotion import promote_and_widen
 from supremum.nn.functional.normalization import has_axis, joint_moments
 from supremum.nn.functional.shape_checks import Ints, as_axes, axis_numbers
 from supremum.nn.initializers import ONES, ZEROS, Initializer
-from supremum.nn.inputs import InputSpec
+from supremum.nn.inputs import InputSpec, InputSpecs
 from supremum.nn.layer import Layer
 from supremum.nn.layer_types import LayerOptions
 from supremum.nn.variables import Variable
@@ -91,7 +91,7 @@ class _AxisNorm(Normalization):
     def __init__(self, *, axes: Ints = (-1,), **options: Unpack[NormOptions]) -> None:
         super().__init__(**options)
         self.axes: tuple[int, ...] = axis_numbers("axes", axes)
-        self.input_spec = InputSpec()
+        self.input_spec: InputSpecs | None = InputSpec()
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add scale and offset."""
@@ -112,7 +112,7 @@ class _ChannelNorm(Normalization):
 
     def __init__(self, **options: Unpack[NormOptions]) -> None:
         super().__init__(**options)
-        self.input_spec = InputSpec(min_ndim=self._min_ndim)
+        self.input_spec: InputSpecs | None = InputSpec(min_ndim=self._min_ndim)
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add scale and offset, one number per channel."""
@@ -262,7 +262,7 @@ class BatchNorm(Normalization):
         self.axis = axis
         self.momentum = momentum
         self.axis_name = axis_name
-        self.input_spec = InputSpec(min_ndim=2)
+        self.input_spec: InputSpecs | None = InputSpec(min_ndim=2)
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add scale, offset and the running statistics, one number per channel."""

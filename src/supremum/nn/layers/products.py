@@ -16,7 +16,7 @@ from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.products import Equation, general_axes
 from supremum.nn.functional.shape_checks import Ints, all_whole, check_shape, positive_int, positive_ints
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer, MatrixInitializer, as_initializer
-from supremum.nn.inputs import InputSpec
+from supremum.nn.inputs import InputSpec, InputSpecs
 from supremum.nn.layer import Layer
 from supremum.nn.layer_types import LayerOptions
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
@@ -63,7 +63,7 @@ class KernelLayer(Layer):
         **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
-        self.input_spec = InputSpec()
+        self.input_spec: InputSpecs | None = InputSpec()
         self.kernel_initializer: Initializer = as_initializer(kernel_initializer)
         self.bias_initializer: Initializer = as_initializer(bias_initializer)
         self.kernel_regularizer: RegularizerFunction | None = as_regularizer(kernel_regularizer)
@@ -171,7 +171,7 @@ class Dense(ProductLayer):
         if not shape:
             raise ArgumentError("Dense needs inputs of shape (..., n), got a number; use x[None]")
         self.add_kernel_and_bias((shape[-1], self.units), (self.units,) if self.use_bias else None)
-        self.input_spec = InputSpec(min_ndim=1, axes={-1: shape[-1]})
+        self.input_spec: InputSpecs | None = InputSpec(min_ndim=1, axes={-1: shape[-1]})
 
     def call(self, x: jax.Array) -> jax.Array:
         """Compute the product, in the compute dtype."""
@@ -238,7 +238,7 @@ class DenseGeneral(ProductLayer):
         contracted = (self.axis,) if isinstance(self.axis, int) else tuple(self.axis)
         # Negative axes are the same for inputs with any number of axes.
         anywhere = not batch_axes and all(axis < 0 for axis in contracted)
-        self.input_spec = InputSpec(
+        self.input_spec: InputSpecs | None = InputSpec(
             ndim=None if anywhere else len(input_shape),
             min_ndim=len(contracted),
             axes={axis: input_shape[axis] for axis in (contracted if anywhere else (*batch_axes, *axes))},

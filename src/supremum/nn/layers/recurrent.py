@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from supremum.errors import ArgumentError, OperandError, listed, shown
 from supremum.formats import as_format
 from supremum.nn.functional import promote_dtype
-from supremum.nn.inputs import InputSpec
+from supremum.nn.inputs import InputSpec, InputSpecs
 from supremum.nn.layer import Layer
 from supremum.nn.layers.recurrent_cells import RecurrentCell
 from supremum.nn.losses import in_loop
@@ -77,7 +77,7 @@ class RNN(Layer):
         self.reverse = reverse
         self.keep_order = keep_order
         self.unroll = unroll
-        self.input_spec = InputSpec(min_ndim=2)
+        self.input_spec: InputSpecs | None = InputSpec(min_ndim=2)
 
     def call(
         self,

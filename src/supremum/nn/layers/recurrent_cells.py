@@ -24,7 +24,7 @@ from supremum.nn.functional.dtype_promotion import promote_dtype, shape_of
 from supremum.nn.functional.named_activations import activate, check_activation
 from supremum.nn.functional.products import dense
 from supremum.nn.initializers import LECUN_NORMAL, GateInitializer, Initializer, as_initializer, orthogonal
-from supremum.nn.inputs import InputSpec
+from supremum.nn.inputs import InputSpec, InputSpecs
 from supremum.nn.layer import Layer
 from supremum.nn.layers.products import KernelLayer
 from supremum.nn.regularizers import RegularizerFunction, as_regularizer
@@ -98,7 +98,7 @@ class _DenseCell(KernelLayer, RecurrentCell):
         self.use_bias = use_bias
         self.recurrent_initializer: Initializer = as_initializer(recurrent_initializer)
         self.recurrent_regularizer: RegularizerFunction | None = as_regularizer(recurrent_regularizer)
-        self.input_spec = InputSpec(min_ndim=1)
+        self.input_spec: InputSpecs | None = InputSpec(min_ndim=1)
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Add kernels and biases."""

@@ -148,7 +148,7 @@ class CategoricalCrossentropy(Crossentropy):
     ) -> None:
         super().__init__(from_logits=from_logits, **options)
         self.label_smoothing: float = real_within("label_smoothing", label_smoothing, 0, 1)
-        self.axis = axis
+        self.axis: int | None = axis
 
     def reduced_axes(self, ndim: int) -> tuple[int, ...]:
         """The axis of the classes."""
@@ -190,7 +190,9 @@ class SparseCategoricalCrossentropy(Crossentropy):
         self, *, from_logits: bool = False, ignore_class: int | None = None, **options: Unpack[LossOptions]
     ) -> None:
         super().__init__(from_logits=from_logits, **options)
-        self.ignore_class = None if ignore_class is None else whole_number("ignore_class", ignore_class, -MOST, MOST)
+        self.ignore_class: int | None = (
+            None if ignore_class is None else whole_number("ignore_class", ignore_class, -MOST, MOST)
+        )
 
     def call(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
         """Compute the loss of each label, shape (...)."""
