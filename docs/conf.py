@@ -67,6 +67,7 @@ _UNNAMED = (
     "LayerNode",
     "MeanState",
     "Operands",
+    "OptaxOptimizer",
     "OptimizerLike",
     "Output",
     "P",

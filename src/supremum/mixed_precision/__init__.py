@@ -50,6 +50,7 @@ from supremum.mixed_precision.policy.global_policy import (
 )
 from supremum.mixed_precision.policy.policy import Policy, as_policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap, UnmatchedPatternWarning
+from supremum.mixed_precision.pytrees import OptaxOptimizer as OptaxOptimizer
 from supremum.mixed_precision.pytrees import all_finite, cast_floating, select_tree
 from supremum.mixed_precision.pytrees import as_loss as as_loss
 from supremum.mixed_precision.pytrees import as_optax as as_optax

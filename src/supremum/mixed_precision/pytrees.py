@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -62,6 +62,10 @@ def path_text(path: Iterable[object]) -> str:
     'dense/kernel'
     """
     return jax.tree_util.keystr(tuple(path), simple=True, separator="/")
+
+
+OptaxOptimizer: TypeAlias = "optax.GradientTransformation | optax.MultiSteps"
+"""What optax calls an optimizer."""
 
 
 def as_optax(owner: str, optimizer: object) -> optax.GradientTransformationExtraArgs:

@@ -10,12 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from supremum.argument_checks import chosen, pytree
+from supremum.argument_checks import chosen, pytree, whole_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
 from supremum.mixed_precision.all_reduce import as_reduce_dtype, replica_mean, varying
 from supremum.mixed_precision.loss_scales import LossScale, LossScaleState, as_loss_scale, as_state
 from supremum.mixed_precision.pytrees import (
+    OptaxOptimizer,
     all_finite,
     as_loss,
     as_optax,
@@ -34,7 +35,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MAX_RETRIES = 16
-"""The limit on how often one step is computed again: 15 halvings from 2**15 to 1, and one more."""
+"""The default limit on how often one step is computed again: 15 halvings from 2**15 to 1, and one more."""
 
 
 def split_loss(out: object, has_aux: bool) -> tuple[jax.Array, Any]:
@@ -110,6 +111,7 @@ def scaled_value_and_grad(
     *,
     has_aux: bool = False,
     on_overflow: str = "skip",
+    max_retries: int = MAX_RETRIES,
     axis_name: Hashable | None = None,
     reduce_dtype: DTypeLike | None = None,
 ) -> Callable[Concatenate[LossScaleState, P], ScaledGradients]:
@@ -121,7 +123,7 @@ def scaled_value_and_grad(
 
     With `on_overflow="retry"` no step is lost to a scale that is too high. The loss is computed again at a lower scale
     until the gradients are finite, in a `lax.while_loop` outside the common path. If the gradients are still not finite
-    at the floor or after 16 retries, the scale is not the cause (the data may hold a NaN). Then skip the step; the
+    at the floor or after `max_retries`, the scale is not the cause (the data may hold a NaN). Then skip the step; the
     scale is lowered once, as if there had been no retry. Jit the step: outside `jax.jit` every call compiles the loop
     again. The result cannot be differentiated again in reverse mode.
 
@@ -137,6 +139,7 @@ def scaled_value_and_grad(
         argnums: which positional arguments of `loss_fn` to differentiate, as in `jax.value_and_grad`.
         has_aux: whether `loss_fn` returns auxiliary data; with `"retry"` they must be arrays.
         on_overflow: `"skip"`, if the caller skips steps whose gradients are not finite, or `"retry"`.
+        max_retries: the largest number of times that one step is computed again.
         axis_name: the replica axis of a `jax.shard_map` or `jax.vmap`, or a tuple of several axes.
         reduce_dtype: the dtype in which gradients are summed over replicas, as in `all_reduce_gradients`; None for the
             dtype of each gradient, at least float32.
@@ -179,12 +182,15 @@ def scaled_value_and_grad(
     chosen("on_overflow", on_overflow, ("skip", "retry"))
     if on_overflow == "retry" and not settings.skips:
         raise ArgumentError(f"{settings} does not check for overflows and cannot retry: use on_overflow='skip'")
+    max_retries = whole_number("max_retries", max_retries, 0, int(as_format("int32").max))
     reduced = as_reduce_dtype(reduce_dtype)
     if axis_name is None and reduced is not None:
         raise ArgumentError(f"reduce_dtype={str(reduced)!r} needs an axis: pass axis_name, such as 'data'")
     mean = None if axis_name is None else partial(replica_mean, axis_name=axis_name, dtype=reduced)
-    retries = on_overflow == "retry"
-    differentiate = differentiate_scaled(loss_fn, settings, argnums, has_aux=has_aux, aggregate=mean, retries=retries)
+    retries = max_retries if on_overflow == "retry" else None
+    differentiate = differentiate_scaled(
+        loss_fn, settings, argnums, has_aux=has_aux, aggregate=mean, max_retries=retries
+    )
     if axis_name is None:
         return differentiate
 
@@ -204,7 +210,7 @@ def differentiate_scaled(
     *,
     has_aux: bool = False,
     aggregate: Callable[[Any], Any] | None = None,
-    retries: bool = False,
+    max_retries: int | None = None,
 ) -> Callable[Concatenate[LossScaleState, P], ScaledGradients]:
     """Implement `scaled_value_and_grad`, for arguments that are already checked.
 
@@ -215,7 +221,7 @@ def differentiate_scaled(
         has_aux: whether `loss_fn` returns auxiliary data.
         aggregate: a function that turns the scaled gradients of one replica into the scaled gradients of all replicas,
             in at least float32; its result is checked for overflows. None for one replica.
-        retries: whether a step that overflows is computed again.
+        max_retries: how often a step that overflows is computed again; None to return its gradients.
     """
 
     def attempt(scale: jax.Array, args: Any, kwargs: Any) -> _ScaledStep:
@@ -228,7 +234,7 @@ def differentiate_scaled(
             return loss * factor.astype(loss.dtype), (out, factor)
 
         scaled, (value, factor) = jax.grad(scaled_loss, argnums, has_aux=True)(*args, **kwargs)
-        value = _as_arrays(value) if retries else value
+        value = value if max_retries is None else _as_arrays(value)
         return _ScaledStep(scaled if aggregate is None else aggregate(scaled), value, factor)
 
     def value_and_grad(state: LossScaleState, /, *args: P.args, **kwargs: P.kwargs) -> ScaledGradients:
@@ -239,8 +245,9 @@ def differentiate_scaled(
             # Check the scaled gradients: division cannot make an infinity finite, and would cost another pass.
             finite = all_finite(last.scaled)
             state = state._replace(loss_scale=last.scale)
-        if not retries:
+        if max_retries is None:
             return ScaledGradients(last.value, unscale(last.scaled, last.scale), finite, settings.update(state, finite))
+        limit = max_retries
 
         def retry(carry: _Carry) -> _Carry:
             *_, tried, count = carry
@@ -251,7 +258,7 @@ def differentiate_scaled(
         def can_retry(carry: _Carry) -> jax.Array:
             _, finite, tried, count = carry
             lower = settings.back_off(tried).loss_scale < tried.loss_scale
-            return ~finite & lower & (count < MAX_RETRIES)
+            return ~finite & lower & (count < limit)
 
         start = (last, finite, state, jnp.zeros((), jnp.int32))
         last, finite, tried, _ = jax.lax.while_loop(can_retry, retry, start)
@@ -323,7 +330,7 @@ def apply_or_skip(
 
 
 def loss_scaled(
-    optimizer: optax.GradientTransformation | optax.MultiSteps, loss_scale: LossScale | str | float = "dynamic"
+    optimizer: OptaxOptimizer, loss_scale: LossScale | str | float = "dynamic"
 ) -> optax.GradientTransformationExtraArgs:
     """Wrap an optax optimizer: unscale its gradients, skip steps with non-finite gradients, and adjust the scale.
 

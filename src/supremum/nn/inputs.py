@@ -7,7 +7,7 @@ inputs".
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -65,8 +65,10 @@ class InputSpec:
     """The requirements on one input; None or an empty mapping allows anything.
 
     Args:
+        shape: the whole shape, with None for axes of any length.
         ndim: the number of axes.
         min_ndim: the smallest number of axes.
+        max_ndim: the largest number of axes.
         axes: the lengths of some axes, by index; negative indices count from the end.
         dtype: the dtype before the cast. With a floating dtype the layer refuses all others, although it could cast
             them; leave it out unless this is intended.
@@ -76,8 +78,10 @@ class InputSpec:
     >>> InputSpec(min_ndim=2, axes={-1: 3}).problem((4, 3), "float32")
     """
 
+    shape: tuple[int | None, ...] | None = None
     ndim: int | None = None
     min_ndim: int | None = None
+    max_ndim: int | None = None
     axes: Mapping[int, int] = field(default_factory=dict[int, int])
     dtype: Any = None
 
@@ -95,11 +99,16 @@ class InputSpec:
         if self.dtype is not None and as_format(dtype).dtype != self.dtype:
             return f"must be {as_format(self.dtype)}, got {as_format(dtype)}"
         count = len(shape)
-        if self.ndim is not None and count != self.ndim:
-            return f"must have {self.ndim} axes, got {count}"
+        expected = self.ndim if self.shape is None else len(self.shape)
+        if expected is not None and count != expected:
+            return f"must have {expected} axes, got {count}"
         if self.min_ndim is not None and count < self.min_ndim:
             return f"must have at least {self.min_ndim} axes, got {count}"
-        for axis, length in self.axes.items():
+        if self.max_ndim is not None and count > self.max_ndim:
+            return f"must have at most {self.max_ndim} axes, got {count}"
+        for axis, length in {**dict(enumerate(self.shape or ())), **self.axes}.items():
+            if length is None:
+                continue
             if not -count <= axis < count:
                 return f"must have length {length} along axis {axis}, got {count} axes"
             if shape[axis] != length:
@@ -107,8 +116,8 @@ class InputSpec:
         return None
 
 
-InputSpecs: TypeAlias = "InputSpec | Mapping[str, InputSpec]"
-"""The requirements on the first input, or on inputs by argument name."""
+InputSpecs: TypeAlias = "InputSpec | Sequence[InputSpec | None] | Mapping[str, InputSpec]"
+"""The requirements on the first input, on the positional inputs, or on inputs by argument name."""
 
 
 def check_inputs(
@@ -127,13 +136,15 @@ def check_inputs(
     """
     if specs is None:
         return
-    if isinstance(specs, InputSpec):
-        specs, inputs = {"input 0": specs}, {"input 0": args[0] if args else None}
+    if isinstance(specs, Mapping):
+        inputs, by_name = inspect.signature(call).bind_partial(*args, **kwargs).arguments, specs
     else:
-        inputs = inspect.signature(call).bind_partial(*args, **kwargs).arguments
-    for name, each in specs.items():
+        in_order = (specs,) if isinstance(specs, InputSpec) else specs
+        by_name = {f"input {number}": spec for number, spec in enumerate(in_order)}
+        inputs = {f"input {number}": value for number, value in enumerate(args)}
+    for name, each in by_name.items():
         value = inputs.get(name)
-        if value is None:
+        if each is None or value is None:
             continue
         if isinstance(value, (list, tuple, dict)):
             raise ArgumentError(f"{name} must be one array, got {type(value).__name__}")

@@ -69,8 +69,8 @@ class Layer(Module["Layer"], Configurable, ABC):
         autocast: whether it casts its inputs.
         built: whether it has declared its weights.
         activity_regularizer: the penalty on its outputs.
-        input_spec: the requirements on inputs, checked before they are cast: an `InputSpec` for the first input, or
-            a mapping by argument name.
+        input_spec: the requirements on inputs, checked before they are cast: an `InputSpec` for the first input, a
+            sequence of them for the positional inputs, or a mapping by argument name.
         build_inputs: during `build`, the cast positional inputs as `jax.ShapeDtypeStruct`s.
 
     Raises:
@@ -366,13 +366,31 @@ class Layer(Module["Layer"], Configurable, ABC):
         """An array from a number, nested lists or an array, in `dtype`; None for the compute dtype."""
         return self._new_array(partial(jnp.asarray, value), dtype)
 
+    def arange(
+        self, start: float, stop: float | None = None, step: float | None = None, dtype: DTypeLike | None = None
+    ) -> jax.Array:
+        """Evenly spaced numbers, as from `jax.numpy.arange`, rounded once at the end."""
+
+        def make(dtype: Any) -> jax.Array:
+            numbers = jnp.arange(start, stop, step)
+            return numbers if dtype is None else numbers.astype(dtype)
+
+        return self._new_array(make, dtype)
+
+    def eye(self, rows: int, columns: int | None = None, dtype: DTypeLike | None = None) -> jax.Array:
+        """A matrix with ones on its diagonal."""
+        return self._new_array(partial(jnp.eye, rows, columns), dtype)
+
     def random_normal(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> jax.Array:
         """Normal random numbers, from the key of the running call (`functional_call(..., random_key=)`)."""
         return self._new_array(partial(jax.random.normal, next_random_key(), shape), dtype)
 
-    def random_uniform(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> jax.Array:
-        """Uniform random numbers from 0 to 1, from the key of the running call."""
-        return self._new_array(partial(jax.random.uniform, next_random_key(), shape), dtype)
+    def random_uniform(
+        self, shape: Sequence[int], minval: float = 0.0, maxval: float = 1.0, dtype: DTypeLike | None = None
+    ) -> jax.Array:
+        """Uniform random numbers, from the key of the running call."""
+        make = partial(jax.random.uniform, next_random_key(), shape, minval=minval, maxval=maxval)
+        return self._new_array(make, dtype)
 
     def _new_array(self, make: Callable[..., jax.Array], dtype: Any) -> jax.Array:
         target = self.compute_dtype if dtype is None else argument_dtype(dtype)

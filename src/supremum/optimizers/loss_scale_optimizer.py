@@ -100,6 +100,15 @@ class StatefulLossScale:
         """The total number of skipped steps."""
         return copy_state(self.state.num_skipped_steps)
 
+    def assign(self, value: ArrayLike) -> StatefulLossScale:
+        """Assign the factor for the next loss, as `loss_scale.assign` does.
+
+        Args:
+            value: a real number within the bounds of the loss scale.
+        """
+        self.loss_scale.assign(value)
+        return self
+
     def _assign_scale(self, value: ArrayLike) -> None:
         number = real_number("loss_scale", value_of(value))
         floor, ceiling = self._settings.bounds
@@ -196,7 +205,7 @@ class LossScaleOptimizer(OptimizerWrapper):
 
     @property
     def loss_scale(self) -> StatefulLossScale:
-        """The loss scale; a call of it returns the factor."""
+        """The loss scale; a call of it returns the factor, and `loss_scale.assign` sets it."""
         return self._loss_scale
 
     @property

@@ -10,13 +10,12 @@ from typing import Any, ClassVar, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
 from supremum.argument_checks import chosen, flag, mapping, real_within, text
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.formats import DType
 from supremum.keyword_signature import KeywordSignature
-from supremum.mixed_precision import all_reduce_gradients, as_optax
+from supremum.mixed_precision import OptaxOptimizer, all_reduce_gradients, as_optax
 from supremum.nn import Variable
 from supremum.optimizers import checkpoint_arrays, transformations
 from supremum.optimizers.eager_step import Stepper
@@ -52,9 +51,8 @@ class Optimizer:
     use `optimizer.hyperparameters` and `optimizer.set_hyperparameter`. Any other attribute takes effect in the next
     step too, which is then traced again; assign a new value, do not change the old one in place.
 
-    Steps compute in at least float32, whatever the dtype of the variables, and round to that dtype once. The constraint
-    of a variable, such as `kernel_constraint=` of its layer, is then applied to its new value. The slots are
-    at least float32 too, unless the transformation or an argument such as `mu_dtype` sets another dtype.
+    Steps compute in at least float32, and round to the dtype of a variable once. Its constraint, such as that of
+    `kernel_constraint=`, is then applied. Slots are at least float32 unless the transformation or `mu_dtype` sets less.
 
     A subclass adds its hyperparameters with `add_hyperparameter` and returns the transformation from
     `make_transformation`, which runs while a step is traced.
@@ -117,7 +115,7 @@ class Optimizer:
 
     def __init__(
         self,
-        transformation: optax.GradientTransformation | optax.MultiSteps | None = None,
+        transformation: OptaxOptimizer | None = None,
         *,
         clipnorm: Hyper | None = None,
         clipvalue: Hyper | None = None,

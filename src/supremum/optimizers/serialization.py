@@ -9,10 +9,11 @@ import optax  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 
 from supremum.argument_checks import chosen, instance, known_keys
 from supremum.errors import OperandError, UnknownNameError, shown
+from supremum.mixed_precision import OptaxOptimizer
 from supremum.optimizers.algorithms import SGD, Adagrad, Adam, AdamW, Lion, RMSprop
 from supremum.optimizers.optimizer import Optimizer
 
-OptimizerLike: TypeAlias = Optimizer | str | optax.GradientTransformation | optax.MultiSteps
+OptimizerLike: TypeAlias = "Optimizer | str | OptaxOptimizer"
 """An optimizer, its name, or an optax transformation."""
 _NAMED: dict[str, Callable[[], Optimizer]] = {
     optimizer_class.__name__.lower(): optimizer_class for optimizer_class in (SGD, Adam, AdamW, RMSprop, Adagrad, Lion)

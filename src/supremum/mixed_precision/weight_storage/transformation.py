@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 import jax
 import jax.numpy as jnp
@@ -13,13 +13,10 @@ import jax.numpy as jnp
 from supremum.argument_checks import whole_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
-from supremum.mixed_precision.pytrees import as_optax, described, is_inexact, native, widen
+from supremum.mixed_precision.pytrees import OptaxOptimizer, as_optax, described, is_inexact, native, widen
 from supremum.mixed_precision.weight_storage.moments import check_moments, read_moments, store_first, store_moments
 from supremum.mixed_precision.weight_storage.weights import ExtraWeights, StoredWeights, storage_of_weights
 from supremum.typing import ArrayLike, PyTree
-
-if TYPE_CHECKING:
-    import optax  # pyright: ignore[reportMissingTypeStubs]
 
 
 class NarrowWeightsState(NamedTuple):
@@ -203,7 +200,7 @@ def _store(after: Any, before: Any) -> Any:
 
 
 def narrow_weights(
-    optimizer: optax.GradientTransformation | optax.MultiSteps,
+    optimizer: OptaxOptimizer,
     weights: str = "stochastic",
     moments: Mapping[str, Any] = MappingProxyType({}),
     *,

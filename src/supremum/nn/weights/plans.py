@@ -44,7 +44,7 @@ class WeightPlan:
 
 
 def plan_of(layer: Layer, library: str, names: Mapping[str, Place], arrays: Mapping[Place, Array]) -> WeightPlan:
-    """WeightPlan where each variable of a model is in another library.
+    """Plan where each variable of a model is in another library.
 
     Args:
         layer: the model, with variables.
@@ -100,7 +100,7 @@ def _place(form: Sequence[Piece], base: Place, path: str, unit: str, known: Call
 
 
 def plan_for(layer: Layer, library: str, names: Mapping[str, Place], arrays: Mapping[Place, Array]) -> WeightPlan:
-    """WeightPlan for arrays; first parts that all their names share are dropped if more arrays match without them.
+    """Plan for arrays; first parts that all their names share are dropped if more arrays match without them.
 
     Args:
         layer: the model, with variables.

@@ -124,7 +124,7 @@ class NumericsMonitor(Callback):
         """Set how to find where the first NaN or infinity was made.
 
         Args:
-            explain: returns an `FirstNonfinite`, or None.
+            explain: returns a `FirstNonfinite`, or None.
         """
         self._explain = function("explain", explain, "lambda: None")
 
