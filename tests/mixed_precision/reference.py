@@ -18,12 +18,12 @@ def update(state, finite, *, period, multiplier, minimum, maximum, hysteresis):
     return min(max(scale, minimum), maximum), good, skipped, overflows, retries
 
 
-def retried_step(state, highest, *, multiplier, minimum, **settings):
+def retried_step(state, highest, max_retries, *, multiplier, minimum, **settings):
     """Return the state after a step with gradients that are finite at scales up to `highest`."""
     settings |= {"multiplier": multiplier, "minimum": minimum}
     scale, good, skipped, overflows, retries = state
     tries = 0
-    while scale > highest and scale > minimum and tries < 16:
+    while scale > highest and scale > minimum and tries < max_retries:
         scale, good, tries = max(scale / multiplier, minimum), 0, tries + 1
     if scale <= highest:
         return update((scale, good, skipped, overflows, retries + tries), True, **settings)

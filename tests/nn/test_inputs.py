@@ -103,7 +103,7 @@ class TestNarrowing:
     def test_float64_inputs_warn_once_for_each_layer(self):
         layer = Seeing(dtype="float32", name="wide")
         with pytest.warns(
-            PolicyWarning, match=r"wide \(Seeing.* float64 inputs to float32: use dtype='infer'"
+            PolicyWarning, match=r"wide \(Seeing.*narrows its float64 inputs to float32: use dtype='infer'"
         ) as caught:
             layer({"x": np.ones(2)})
         assert caught[0].filename == __file__
@@ -112,7 +112,9 @@ class TestNarrowing:
 
     def test_infer_warns_about_narrowing_by_jax(self):
         layer = Seeing(dtype="infer")
-        with pytest.warns(PolicyWarning, match="float64 inputs to float32: call jax.config.update") as caught:
+        with pytest.warns(
+            PolicyWarning, match="narrows its float64 inputs to float32: call jax.config.update"
+        ) as caught:
             layer(np.ones(2))
         assert caught[0].filename == __file__
         with jax.enable_x64(True):
@@ -134,6 +136,9 @@ class TestInputSpec:
     CASES = (
         (nn.InputSpec(ndim=2), (2,), "float32", "must have 2 axes, got 1", (2, 3)),
         (nn.InputSpec(min_ndim=2), (2,), "float32", "must have at least 2 axes, got 1", (2, 3)),
+        (nn.InputSpec(max_ndim=1), (2, 3), "float32", "must have at most 1 axes, got 2", (2,)),
+        (nn.InputSpec(shape=(None, 3)), (2, 4), "float32", "must have length 3 along axis 1, got 4", (2, 3)),
+        (nn.InputSpec(shape=(None, 3)), (2,), "float32", "must have 2 axes, got 1", (2, 3)),
         (nn.InputSpec(axes={-1: 3}), (2, 4), "float32", "must have length 3 along axis -1, got 4", (2, 3)),
         (nn.InputSpec(axes={2: 3}), (2, 4), "float32", "must have length 3 along axis 2, got 2 axes", (2, 3, 3)),
         (nn.InputSpec(dtype="float32"), (2,), "bfloat16", "must be float32, got bfloat16", (2,)),
@@ -150,17 +155,20 @@ class TestInputSpec:
         assert str(caught.value).startswith(f"looking (Seeing(dtype={policy!r})), given {dtype}[{size}]: ")
         layer(jnp.ones(fitting))
 
-    def test_inputs_by_name_may_be_given_by_position(self):
+    def test_several_inputs_by_position_and_by_name(self):
         class Two(nn.Layer):
             def call(self, query, key=None):
                 return query
 
         layer = Two()
+        layer.input_spec = (None, nn.InputSpec(ndim=3))
+        layer(jnp.ones(2))
+        with pytest.raises(ValueError, match="input 1 must have 3 axes, got 1"):
+            layer(jnp.ones(2), jnp.ones(2))
         layer.input_spec = {"key": nn.InputSpec(ndim=3)}
         for call in (lambda: layer(jnp.ones(2), jnp.ones(2)), lambda: layer(jnp.ones(2), key=jnp.ones(2))):
             with pytest.raises(ValueError, match="key must have 3 axes, got 1"):
                 call()
-        layer(jnp.ones(2))
 
 
 class TestErrors:
@@ -170,7 +178,9 @@ class TestErrors:
             [nn.SequentialNetwork([nn.ReLU(), nn.Dense(2, dtype="mixed_bfloat16")], name="inner")]
         )
         x = jnp.ones((4, 3))
-        with pytest.raises(nn.UninitializedError, match=r"no weights yet; call nn.initialize\(model, \*inputs"):
+        with pytest.raises(
+            nn.UninitializedError, match=r"the layer has no weights yet; call nn.initialize\(model, \*inputs, seed=0\)"
+        ):
             nn.functional_call(model, {}, x)
         nn.initialize(model, x)
         with pytest.raises(

@@ -23,7 +23,7 @@ def data(shape, dtype="float32", seed=0):
 @pytest.mark.parametrize("named", [
     lambda dtype: nn.Input(2, dtype), lambda dtype: nn.InputSpec(dtype=dtype), lambda dtype: nn.Dense(1, dtype=dtype),
     lambda dtype: nn.Dense(1, param_dtype=dtype), lambda dtype: nn.Dense(1).add_weight("w", (1,), dtype=dtype),
-    lambda dtype: nn.Dense(1).full((1,), 1000, dtype),
+    lambda dtype: nn.Dense(1).full((1,), 1000, dtype), lambda dtype: nn.Dense(1).arange(3, dtype=dtype),
     lambda dtype: nn.Variable(1000, dtype=dtype), lambda dtype: nn.SequentialNetwork([], dtype=dtype),
     lambda dtype: nn.functional.dense(jnp.ones((1, 1)), jnp.ones((1, 1)), dtype=dtype),
     lambda dtype: nn.KeyValueCache.empty(1, 1, 1, 1, dtype=dtype),

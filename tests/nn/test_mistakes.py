@@ -86,6 +86,12 @@ MISTAKES = OF_COMPUTATIONS | {
     nn.Dense(2).full("a", 1) | Dense(dtype='float32') cannot make the array
     nn.Dense(2).zeros(-1) | cannot make the array
     nn.Dense(2).constant("a") | cannot make the array
+    nn.Dense(2).arange([1, 2]) | cannot make the array
+    nn.Dense(2).arange(0, 1, 0) | cannot make the array: division by zero
+    nn.Dense(2).eye(1.5) | cannot make the array
+    nn.Dense(2).arange([1, 2]) | cannot make the array
+    nn.Dense(2).arange(0, 1, 0) | cannot make the array: division by zero
+    nn.Dense(2).eye(1.5) | cannot make the array
     """,
     ("arrays of layers", OperandError): """
     nn.Dense(2).add_weight("w", 2.5) | shape must be

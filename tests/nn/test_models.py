@@ -257,7 +257,7 @@ class TestMixedDtypes:
         class HelperUser(nn.Layer):
             def call(self, x):
                 made = [self.zeros(x.shape), self.ones(x.shape), self.full(x.shape, 3), self.constant([1.0, 2.0])]
-                made += [self.random_normal(x.shape), self.random_uniform(x.shape)]
+                made += [self.arange(2), self.eye(2)[0], self.random_normal(x.shape), self.random_uniform(x.shape)]
                 return sum(made, x)
 
         with nn.random_key(jax.random.key(0)):

@@ -20,7 +20,7 @@ def test_calling_returns_a_float32_scalar():
 
 def test_variables_can_be_assigned_but_not_replaced():
     scale = StatefulLossScale(NARROW)
-    scale.loss_scale.assign(16)
+    assert scale.assign(16) is scale
     scale.num_good_steps.assign(np.int8(1))
     assert (float(scale()), int(scale.num_good_steps), float(scale.loss_scale), scale.loss_scale * 2) == (16, 1, 16, 32)
     assert (scale.loss_scale.dtype, scale.num_good_steps.dtype, scale.loss_scale.shape) == (jnp.float32, jnp.int32, ())
