@@ -21,6 +21,7 @@ from supremum.jax_compat import (
     primitives,
     raw_frames,
     scope_names,
+    type_text,
     with_constants,
     without_constants,
 )
@@ -160,6 +161,10 @@ def test_new_equations_cast_and_broadcast_under_a_scope():
     (found,) = jaxpr_as_fun(with_constants(jaxpr.replace(eqns=made, outvars=[full]), ()))(jnp.full((1, 3), 1.5))
     assert found.dtype == "float16"
     np.testing.assert_array_equal(found, np.full((4, 3), 1.5))
+
+
+def test_type_text_shows_dtype_and_shape():
+    assert type_text(jax.typeof(X)) == "float32[3,4]"
 
 
 def test_function_name_returns_the_name_of_the_traced_function():

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from supremum.analysis.comparison import DIFFERENCES, compare, compare_groupings, groupings
-from supremum.analysis.tables import rule_table, type_names
+from supremum.analysis.tables import STANDARD_TYPES, rule_table, type_names
 from supremum.cli.app import app
 from supremum.errors import ArgumentError, UnknownDtypeError, UnknownNameError
 from supremum.rules import RuleSet
@@ -82,6 +82,12 @@ def test_data_and_drawing_contain_both_sides():
     assert "rules numpy" in drawn.rows[0][1][1].hint
 
 
+def test_groupings_contain_the_example_of_numpy():
+    found = set(groupings("numpy", ["int8", "uint8", "float16"]))
+    assert ("int8", "uint8", "float16") in found
+    assert list(groupings("jax-x64", ["int8", "uint8", "float16"])) == []
+
+
 def test_triples_of_both_rule_sets_are_not_listed_for_one():
     types = ["int8", "uint8", "float16", "float32", "int16"]
     found = compare_groupings("numpy", "torch", types)
@@ -106,6 +112,10 @@ def test_triples_of_both_rule_sets_are_not_listed_for_one():
 def test_unknown_names_raise(call, error):
     with pytest.raises(error, match="unknown"):
         call()
+
+
+def test_every_operation_of_two_operands_has_a_table():
+    assert len(rule_table("paddle", "bitwise_and").decisions) == len(STANDARD_TYPES) ** 2
 
 
 def test_python_numbers_with_different_values_are_a_difference():

@@ -1,6 +1,8 @@
 """Pictures of rule sets."""
 
 import itertools
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -83,6 +85,10 @@ def test_a_path_highlights_the_lines_to_the_common_type(rules, types, path, capt
     assert ("asked about" in svg) == (not lines and bool(lit))
 
 
+def test_a_path_may_have_a_type_twice():
+    assert _lit(lattice_svg("jax-x64", path=("int*", "int*", "float32"))) >= {"int*", "float32"}
+
+
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("rules", ["jax-x64", "tf-all"])
 def test_every_pair_is_highlighted_up_to_its_join(rules):
@@ -96,9 +102,9 @@ def test_every_pair_is_highlighted_up_to_its_join(rules):
 def test_a_rule_set_that_is_not_a_lattice_raises_with_the_reason():
     names = [name for name in rule_names() if isinstance(order_of(name, "standard"), NoLattice)]
     assert len(names) > 10
-    for rules in names:
+    for rules, draw in itertools.product(names, (lattice_svg, lattice_dot)):
         with pytest.raises(ArgumentError, match=rf"^{rules} is not a lattice: \(.* places where no order agrees with"):
-            lattice_svg(rules, types="standard")
+            draw(rules, types="standard")
     with pytest.raises(ArgumentError) as raised:
         lattice_svg("numpy", types=["int8", "uint8", "float16"])
     assert str(raised.value) == (
@@ -143,6 +149,18 @@ def test_wrong_paths_raise():
         lattice_svg("tf-off", path=("int*", "int8"))
     with pytest.raises(UnknownNameError, match="did you mean 'float32'"):
         lattice_svg("jax-x64", path=("flaot32", "int8"))
+
+
+def test_pictures_are_deterministic_and_svg_and_dot_need_no_matplotlib():
+    assert lattice_svg("jax-x64") == lattice_svg("jax-x64")
+    other = (
+        "import sys; from supremum.analysis.diagrams import lattice_svg, lattice_dot;"
+        "print(lattice_svg('jax-strict', path='int8,int*'), end='');"
+        "lattice_dot('jax');"
+        "assert not {'matplotlib', 'jax', 'torch', 'typer'} & set(sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", other], capture_output=True, text=True, check=True)
+    assert out.stdout == lattice_svg("jax-strict", path="int8,int*")
 
 
 _MEASURED = """() => {

@@ -203,7 +203,7 @@ class Refusals:
         self.library = library
         self.in_jax = library.startswith("jax")
         self.number = collections.Counter()
-        self.without_fix, self.wrong = [], {}
+        self.refused, self.wrong = [], {}
 
     def ask(self, name, call, wrapped):
         """Call an operation; if it is refused, apply its fix and call it again."""
@@ -227,9 +227,9 @@ class Refusals:
             self.computed.add(how)  # the library has a kernel
             return
         self.number["refused" if isinstance(refusal, PromotionError) else "lacking"] += 1
+        if isinstance(refusal, PromotionError):
+            self.refused.append((name, [as_operand(each) for each in call], fix))
         if fix is None:
-            if isinstance(refusal, PromotionError):
-                self.without_fix.append([as_operand(each) for each in call])
             return
         shown = (self.rules.name, name, *(str(as_operand(each)) for each in call), str(fix), kind)
         after = self.rules.decide(name, fix.apply(refusal.decision.operands))

@@ -7,7 +7,7 @@ import pytest
 
 import supremum
 from supremum import Array
-from supremum.arrays.errors import RuntimeDtypeError
+from supremum.arrays.errors import NarrowingError, RuntimeDtypeError
 
 
 def explicit(mode):
@@ -30,7 +30,6 @@ def test_python_numbers_and_numpy_arrays_keep_64_bit_precision():
     assert np.asarray((wide + 0.1).unwrap())[0] == 0.1
     assert np.asarray(jax.jit(lambda a: (a + 0.1).unwrap())(wide))[0] == 0.1
     assert np.asarray((whole + np.array([2**40])).unwrap())[0] == 2**40
-    assert (Array(jnp.ones(1, "int32")) + np.array([2**40])).tolist() == [2**40 + 1]
     # JAX itself narrows NumPy's arrays to 32 bits, and Python numbers too unless it compiles.
     assert np.asarray(whole.unwrap() + np.array([2**40]))[0] == 0
     assert np.asarray(wide.unwrap() + 0.1)[0] == np.float32(0.1)
@@ -98,3 +97,11 @@ def test_results_follow_each_change_of_the_flags():
             assert supremum.asarray(1.0, library="jax").dtype == "float64"
         explicit("allow")
     assert traced == ["jax-explicit-x64", "jax-x32", "jax-x32", "jax-x64"]
+
+
+def test_integers_beyond_32_bits_raise_unless_64_bits_are_allowed():
+    explicit("error")
+    with pytest.raises(NarrowingError):
+        Array(jnp.ones(1, "int32")) + np.array([2**40])
+    explicit("allow")
+    assert (Array(jnp.ones(1, "int32")) + np.array([2**40])).tolist() == [2**40 + 1]

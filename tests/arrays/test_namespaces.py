@@ -408,6 +408,14 @@ def test_matmul_operator_promotes_on_both_sides_and_in_place(xp):
         c @= a.astype("float32")
     with pytest.raises(PromotionError, match=re.escape("matmul(bfloat16, float8_e5m2)")):
         a @ ints.astype("float8_e5m2")
+    with use_rules("numpy"):  # which store a float64 product in float32, but never a float in integers
+        d = narrow = xp.eye(2, dtype="float32")
+        narrow @= np.full((2, 2), 0.1)
+        whole = xp.asarray(ints)
+        with pytest.raises(InPlaceError):
+            whole @= np.full((2, 2), 0.1)
+    assert (narrow is d, narrow.dtype) == (d.backend.mutable, np.float32)
+    assert narrow.tolist() == [[np.float32(0.1)] * 2] * 2
 
 
 # Arguments after the first that the standard lets users give by name, for an array of the shape (2, 3).

@@ -133,7 +133,7 @@ def test_positions_of_numpy_serve_on_jax_without_x64():
             xp.take(np.asarray([1, 2]), xp.asarray([0]))
 
 
-@for_each("rules", FRAMEWORK_RULES, one_in=18, one_slow_in=4)
+@for_each("rules", FRAMEWORK_RULES, one_in=9, one_slow_in=4)
 def test_positions_inside_of_functions_follow_no_rules(rules):
     xp = namespace("jax")
     with jax.enable_x64(False), use_rules(rules):

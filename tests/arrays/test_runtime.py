@@ -181,8 +181,8 @@ def test_in_place_operators_and_at_updates_refuse_64_bits():
     array = wrap(jnp.zeros(2, "int32"))
     with use_rules("jax-x64"), pytest.raises((RuntimeDtypeError, InPlaceError)):
         array += np.array([2**40, 1])
-    for rules in ("jax-x64", "jax-x32"):
-        with use_rules(rules), pytest.raises((RuntimeDtypeError, InPlaceError, PromotionError)):
+    for rules, errors in (("jax-x64", ()), ("jax-x32", (PromotionError,))):
+        with use_rules(rules), pytest.raises((RuntimeDtypeError, InPlaceError, *errors)):
             array.at[0].set(2**40)
     assert array.tolist() == [0, 0]
 

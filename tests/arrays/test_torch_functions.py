@@ -107,17 +107,20 @@ def _made(dtype, values=((0, 1, 2), (2, 1, 1))):
 @pytest.mark.parametrize(
     ("calls", "pairs", "least"),
     [
-        (OF_ONE[::4] + OF_TWO[::4], [(torch.int8, torch.int8), (torch.float16, torch.float16)], 40),
+        (OF_ONE[::4] + OF_TWO[::4], [(torch.int8, torch.int8)], 20),
+        (OF_ONE[::4] + OF_TWO[::4], [(torch.float16, torch.float16)], 20),
         slow(OF_ONE, [(dtype, dtype) for dtype in DTYPES], 600),
         slow(OF_TWO, [*itertools.product(DTYPES, DTYPES)], 3000),
     ],
-    ids=["few", "one array", "two arrays"],
+    ids=["int8", "float16", "one array", "two arrays"],
 )
 def test_functions_give_the_results_of_torch(calls, pairs, least):
     with use_rules("torch"):
         different, compared = _differences(calls, [(_made(a), _made(b, ((1, 1, 0), (2, 0, 1)))) for a, b in pairs])
     # PyTorch has no mean of integers.
-    assert [each for each in different if "l1_loss" not in each[0] or {*each[1:3]} - {*DTYPES[1:6]}] == []
+    refused = {'F.l1_loss(x,y,reduction="sum")': {*DTYPES[1:6]}} if calls is OF_TWO else {}
+    assert [each for each in different if {*each[1:3]} - refused.get(each[0], set())] == []
+    assert {each[0] for each in different} == refused.keys()
     assert compared > least
 
 
@@ -184,7 +187,7 @@ def test_out_is_a_store_that_the_rules_decide():
             lambda out: torch.lerp(a, b, 1, out=out), lambda out: out.add_(a, alpha=2), lambda out: out.clamp_(a),
         ):  # fmt: skip
             kept = torch.zeros(2, dtype=torch.int8)
-            with pytest.raises(InPlaceError, match="into=int8"):
+            with pytest.raises(InPlaceError, match=r"float32.*into=int8"):
                 call(kept)
             assert kept.tolist() == [0, 0]
         assert out.add_(b) is out

@@ -140,15 +140,12 @@ def test_assignments_of_0d_arrays_out_of_range_raise(rules, kept, dtype, wide, b
 
 @every_library
 def test_assignments_change_the_variable_and_not_earlier_values(library):
-    start = np.arange(3, dtype="float32")
-    variable = ArrayVariable(start, library=library, name="w")
-    variable[2] = 2
+    variable = ArrayVariable(np.arange(3, dtype="float32"), library=library, name="w")
     before = variable.value
-    variable[0] = 5
-    assert np.asarray(before).tolist() == start.tolist() == [0, 1, 2]
     assert variable.assign(np.ones(3, "float32")) is variable
     variable.assign_add(2).assign_sub(0.5).assign_mul(np.full(3, 2, "float32"))
     assert np.asarray(variable).tolist() == [5, 5, 5]
+    assert np.asarray(before).tolist() == [0, 1, 2]  # values read earlier do not change
     first = variable
     variable /= 2
     variable -= 1.5
@@ -165,6 +162,18 @@ def test_assignments_change_the_variable_and_not_earlier_values(library):
     assert not isinstance(variable + variable, ArrayVariable)
     assert str(variable.backend.name) == library
     assert "name='w'" in repr(variable)
+
+
+@pytest.mark.parametrize("options", [{}, *({"library": name} for name in LIBRARIES)], ids=str)
+def test_variable_does_not_share_memory_with_its_initial_or_earlier_values(options):
+    start = np.zeros(2, "float32")
+    variable = ArrayVariable(start, **options)
+    variable.assign_add(1)
+    variable[0] = 5
+    assert start.tolist() == [0, 0]
+    value = variable.value
+    variable[1] = 9
+    assert np.asarray(value).tolist() == [5, 1]
 
 
 @every_library

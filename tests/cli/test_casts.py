@@ -1,9 +1,11 @@
 """`supremum casts`: reports on scripts and functions, and errors."""
 
 import json
+import subprocess
 import sys
 
 import jax
+import pytest
 
 COMMAND = ("casts",)
 SCRIPT = """
@@ -237,6 +239,14 @@ def test_github_annotations_are_printed(run):
         .stdout.replace("done\n", "")
         .startswith("::warning file=train.py,")
     )
+
+
+@pytest.mark.slow
+def test_casts_runs_from_a_shell(run, tmp_path):
+    command = [sys.executable, "-m", "supremum", "casts", "train.py", "--fail-on", "promotion", "--", "1"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert result.returncode == 1
+    assert "promotion: bfloat16 -> float32" in result.stderr
 
 
 def test_cost_has_the_bytes_and_the_error_beside_each_cause(run):

@@ -14,7 +14,7 @@ import supremum
 from pages import read
 from supremum import demo
 from supremum.analysis.diagrams import lattice_dot, lattice_svg
-from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, short_name
+from supremum.analysis.tables import ALL_TYPES, STANDARD_TYPES, rule_table, short_name
 from supremum.cli import demo as cli_demo
 from supremum.rules.names import HOMES
 
@@ -53,6 +53,14 @@ def test_the_json_table_has_every_pair_in_both_orders(run):
     assert table["float8_e4m3fn"]["float16"] is None
 
 
+@pytest.mark.parametrize(
+    ("types", "expected"), [("standard", STANDARD_TYPES), ("int8,f32, float*", ("int8", "float32", "float*"))]
+)
+def test_types_selects_the_rows(run, types, expected):
+    data = json.loads(run("table", "--types", types, "--format", "json").stdout)
+    assert tuple(data["types"]) == expected
+
+
 def test_markdown_and_html_show_the_same_cells(run):
     markdown = run("table", "--format", "markdown").stdout
     rows = [line for line in markdown.splitlines() if line.startswith("| **i8**")]
@@ -67,6 +75,22 @@ def test_markdown_and_html_show_the_same_cells(run):
     assert "http" not in html.replace("http-equiv", "")
 
 
+def test_output_is_written_to_a_complete_file(run, tmp_path):
+    for form in ("terminal", "json", "markdown", "html"):
+        printed = run("table", "--format", form).stdout
+        assert run("table", "--format", form, "-o", f"sub/{form}").stdout == ""
+        assert (tmp_path / "sub" / form).read_text() == printed
+    assert len(list((tmp_path / "sub").iterdir())) == 4
+
+
+def test_drawings_contain_the_explanation_of_each_cell():
+    drawn = rule_table("jax-x64", types="int8,uint8,float8_e5m2,float16").drawing()
+    (label, cells) = drawn.rows[0]
+    assert (label, [cell.text for cell in cells]) == ("i8", ["i8", "i16", "f8_e5m2", "f16"])
+    assert drawn.rows[2][1][3].style == "refused"
+    assert "least upper bound" in cells[1].hint
+
+
 def test_against_marks_the_cells_that_differ(run):
     args = ["table", "--rules", "jax-x64", "--against", "numpy"]
     plain = run(*args).stdout
@@ -77,6 +101,11 @@ def test_against_marks_the_cells_that_differ(run):
     assert data["against"]["rules"] == "numpy"
     assert run(*args, "--format", "markdown").stdout.count("**") == 2 * (44 + 18 + 1)
     assert run(*args, "--format", "html").stdout.count(' marked"') == 44
+
+
+def test_operations_have_separate_tables(run):
+    data = json.loads(run("table", "--rules", "paddle", "--operation", "divide", "--format", "json").stdout)
+    assert (data["operation"], data["table"]["int8"]["int8"]) == ("divide", "float32")
 
 
 def test_diff_shows_the_same_cells_counts_and_triples_in_every_format(run):
@@ -92,6 +121,9 @@ def test_diff_shows_the_same_cells_counts_and_triples_in_every_format(run):
     assert data["counts"] == {"wider": 30, "refused": 14}
     assert data["non_associative"] == {"jax-x64": 0, "numpy": 508}
     assert ["int8", "uint8", "float16"] in data["non_associative_only_in"]["numpy"]
+    few = json.loads(run(*line, "json", "--types", "int8,uint8,float16").stdout)
+    assert (few["differing"], few["non_associative"]) == (0, {"jax-x64": 0, "numpy": 4})
+    assert "0 of 1 cells differ" in run("diff", "torch", "torch", "--types", "int8").stdout
     tables, entries = read(html)
     assert entries == {"wider": "▲ 30 wider in numpy", "refused": "✕ 14 refused by numpy"}
     assert [sum("data-mark" in cell.attributes for cell in table.cells().values()) for table in tables] == [44, 44]

@@ -103,11 +103,28 @@ def test_products_are_those_of_a_device(run):
     assert found[True] == pytest.approx(1 / 3, rel=1e-2)
 
 
+@pytest.mark.parametrize("suffix", ["txt", "json", "html", "svg"])
+def test_the_suffix_of_the_output_sets_the_format(run, tmp_path, suffix):
+    result = run("losses:loss", "--args", "losses:make_args", "-o", f"loss.{suffix}")
+    assert (result.exit_code, result.stdout) == (0, ""), result.stderr
+    text = (tmp_path / f"loss.{suffix}").read_text()
+    start = {"txt": "loss(losses:make_args)", "json": "{", "html": "<!doctype html>", "svg": "<svg"}[suffix]
+    assert text.lstrip().startswith(start)
+    assert "exp" in text
+
+
 def test_output_for_programs_has_nothing_that_the_script_prints(run):
     result = run("train.py", "--format", "json", "--", "1")
     assert [each["function"] for each in json.loads(result.stdout)["functions"]] == [
         "step(float32[4])", "step(float32[2])"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", ["40", "80"])
+def test_text_fits_narrow_terminals(run, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", width)
+    result = run("losses:loss", "--args", "losses:make_args")
+    assert max(map(len, result.stdout.splitlines()[1:])) <= int(width)
 
 
 def test_a_picture_shows_one_function(run):

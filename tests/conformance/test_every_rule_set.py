@@ -3,7 +3,6 @@
 import copy
 import itertools
 import math
-import re
 from dataclasses import replace
 
 import jax.numpy as jnp
@@ -31,7 +30,6 @@ OPERANDS = TYPES | ZERO_DIMENSIONAL | {name: as_operand(number) for name, number
 ASKED = ("result_type", "add", "divide", "equal", "bitwise_and")
 ASKED_TOO = {
     "tinygrad": ("bitwise_left_shift", "logical_and", "solve"),
-    "paddle": ("floor_divide", "where", "copysign", "fmax", "poisson_nll_loss", "bitwise_left_shift"),
 }
 """More operations whose fixes are tried."""
 RULE_SETS = FRAMEWORK_RULES
@@ -69,29 +67,59 @@ def test_lattices_of_users_decide_new_operations_by_the_row_alone():
     assert not mine.decide(median, (wide,))  # reductions have rows of their own
 
 
+LATTICE, RFC = "the lattice of these rules does not contain {}", "the RFC does not define promotion of {}"
+SAYS = {
+    **dict.fromkeys((*JAX_ALIASES["jax"], "array-api"), LATTICE),
+    **dict.fromkeys(("tf-rfc-all", "tf-rfc-safe", "tf-rfc-none"), RFC),
+    "numpy-legacy": "ml_dtypes 0.5.4, the last for NumPy 1.26, has no {}",
+    "tinygrad": "tinygrad has no {} tensors", "pyarrow": "pyarrow has no {} arrays",
+    "pandas": "pandas has no {} columns", "pandas-nullable": "nullable pandas has no {} columns",
+}  # fmt: skip
+"""How rule sets say that they lack a format of arrays; all others say it as for a format of columns."""
+OF_THE_SAME = {
+    "tinygrad": "tinygrad assigns only tensors of the same dtype, got int8 for {}",
+    "pyarrow": "pyarrow stores only values of the same type, got int8 for {}",
+}
+
+
 @every_rule_set
 def test_formats_that_the_framework_lacks_are_refused_and_the_fixes_work(rules):
-    """Formats of columns are asked for in every operation, with another second operand in each."""
+    """Formats of columns are asked for in every operation, all others in some, with each second operand."""
     rule_set, wrong = get_rules(rules), []
-    refused = [row for row in (*FORMATS, *COLUMN_FORMATS) if not rule_set.decide(None, [as_operand(row)])]
-    lacking = [row for row in refused if row.name not in (rule_set.formats or ())]
+    in_lattice = getattr(rule_set, "lattice", None) and rule_set.lattice.nodes
+    known = {*(rule_set.formats or in_lattice or {row.name for row in FORMATS})}
+    lacking = [row for row in (*FORMATS, *COLUMN_FORMATS) if row.name not in known]
     assert lacking
+    assert rules.startswith("polars") or {*COLUMN_FORMATS} < {*lacking, as_format("int8")}
+    without = f"{rule_set.library or rules} has no {{}}"
+    says = {row.name: (SAYS.get(rules, without) if row.is_of_arrays else without).format(row) for row in lacking}
     for row in lacking:
-        others = itertools.cycle((row.name, "int8", "float32", 3))
-        for operation in ("result_type", "add", "where", "sum") if row.is_of_arrays else OPERATIONS:
-            operands = (row.name, *[next(others)] * ((OPERATIONS[operation].arity or 2) - 1))
-            for order in (operands, operands[::-1]):
-                decision = explain(*order, operation=operation, rules=rules)
+        second = (row.name, "int8", "float32", 3, True)
+        if row.is_of_arrays:
+            asked = itertools.product(("result_type", "add", "where", "sum", "sin"), (*second, 1.0))
+            asked = itertools.chain(asked, (("result_type", each) for each in TYPES if rules == "array-api"))
+        else:
+            asked = itertools.product(OPERATIONS.keys() - {"assign"}, second)
+        for operation, other in asked:
+            others = [other] * ((OPERATIONS[operation].arity or 2) - 1)
+            for operands in {(row.name, *others), (*others, row.name), (row.name, *[row.name] * len(others))}:
+                decision = explain(*operands, operation=operation, rules=rules)
                 if (fix := decision.fix) is None:  # a complex column has no real part that a fix could use
                     works = row.category == "complex" or operation == "imag"
                 else:
                     works = rule_set.decide(operation, fix.apply(decision.operands))
-                says = re.search(rf"(has no|not contain|promotion of) {row}\b", "; ".join(decision.reason))
-                if decision or not works or not says:
+                expected = {says[each] for each in operands if each in says}
+                if len(expected) == 2:  # the lattice of the standard names both in one sentence
+                    expected = {LATTICE.format(", ".join(sorted({*operands})))}
+                if not works or not {*decision.reason} <= expected or not isinstance(decision.error(), PromotionError):
                     wrong.append(str(decision))
+        decision = explain(row.name, rules=rules)
+        if decision.reason != (says[row.name],):
+            wrong.append(str(decision))
         for operand in ("int8", row.name):
             decision = explain(operand, operation="assign", into=row.name, rules=rules)
-            if decision or row.name not in decision.reason[-1]:
+            of_the_same = operand == "int8" and row.is_of_arrays and OF_THE_SAME.get(rules)
+            if decision.reason != ((of_the_same or says[row.name]).format(row),):
                 wrong.append(str(decision))
     assert wrong == []
 
@@ -265,8 +293,7 @@ def test_formats_include_every_ml_dtypes_scalar_type():
 @every_rule_set
 def test_decisions_have_reasons_casts_and_printed_forms(rules):
     rule_set, accepted, refused = get_rules(rules), 0, 0
-    pairs = itertools.islice(itertools.product(TYPES, repeat=2), 0, None, 3)
-    for operation, (a, b) in zip(itertools.cycle(("add", "divide")), pairs, strict=False):
+    for operation, (a, b) in zip(itertools.cycle(("add", "divide")), itertools.product(TYPES, repeat=2), strict=False):
         decision = rule_set.decide(operation, (TYPES[a], TYPES[b]))
         assert decision.reason
         assert all(sentence.strip() for sentence in decision.reason)
@@ -294,7 +321,7 @@ def test_decisions_have_reasons_casts_and_printed_forms(rules):
             assert str(error) == text
             assert error.decision is decision
     assert accepted > 20
-    assert (refused > 50) == (rules != "numpy")
+    assert (refused > 100) == (rules != "numpy")
 
 
 # The refusals without a fix: their number and a function that selects them. All other fixes are executed.
@@ -393,7 +420,7 @@ def test_stand_ins_of_every_rule_set_are_as_listed():
         assert get_rules(rules).stands_in[name] == OTHER_STAND_INS.get(rules, STAND_INS).get(name, "divide")
 
 
-@for_each("rules, name", LACKING, one_in=40, one_slow_in=4)
+@for_each("rules, name", LACKING, one_in=10, one_slow_in=4)
 def test_missing_functions_are_decided_as_their_stand_ins(rules, name):
     rule_set, accepted = get_rules(rules), 0
     library = rule_set.library
@@ -425,6 +452,17 @@ def test_missing_functions_have_fixes():
     assert str(explain("complex64", 1.5, operation="l1_loss", rules="numpy").fix) == "a.real.astype('float32')"
 
 
+@pytest.mark.one_in(4)
+@every_rule_set
+def test_second_decision_reuses_the_same_verdict(rules):
+    rule_set = get_rules(rules)
+    for operation, (a, b) in itertools.product(ASKED, itertools.product(STANDARD_TYPES, repeat=2)):
+        first, second = (rule_set.decide(operation, [as_operand(a), as_operand(b)]) for _ in range(2))
+        assert first.verdict is second.verdict
+        assert first == second
+        assert first.verdict is explain(a, b, operation=operation, rules=rules).verdict
+
+
 @every_rule_set
 def test_explanations_of_any_number_are_shown(rules):
     numbers = (0, 10**400, -0.5, math.inf, math.nan, complex(math.inf, math.nan))
@@ -438,7 +476,7 @@ def test_explanations_of_any_number_are_shown(rules):
 @pytest.mark.one_in(32)
 @every_rule_set
 def test_explain_changes_neither_operands_nor_rules(rules):
-    arrays = [np.ones((2,), row.dtype) for row in FORMATS[::3]]
+    arrays = [np.ones((2,), row.dtype) for row in FORMATS]
     for array in arrays:
         array.flags.writeable = False
     values = [*arrays, jnp.ones(2, jnp.bfloat16), 3, 2.5, True]

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from explorer.explanations import explanations, is_0d
-from supremum import explain
+from supremum import explain, result_type
+from supremum.decisions import PromotionError
 from supremum.errors import SupremumError
 from supremum.explorer.number_classes import number_classes
 from supremum.formats import format_names
@@ -71,6 +72,17 @@ def different_answers(page, rules, texts, operation=None):
 @pytest.mark.parametrize("rules", RULES)
 def test_any_two_operands_have_the_answer_of_the_rule_set(open_page, rules):
     assert different_answers(open_page(), rules, (*NAMED, *NUMBERS)) == []
+
+
+def test_answers_agree_with_result_type(open_page):
+    # The test above compares decisions; this one compares with the public function.
+    texts = (*format_names(), *WEAK_NAMES)
+    answers = open_page().evaluate(ASK, ["numpy", "result_type", texts])
+    for (a, b), answer in zip(product(texts, repeat=2), answers, strict=True):
+        try:
+            assert answer.split(" as ")[-1] == str(result_type(a, b, rules="numpy"))
+        except PromotionError:
+            assert answer == "refused"
 
 
 @pytest.mark.one_slow_in(3)

@@ -144,6 +144,12 @@ def test_refusals_without_a_fix_refer_to_the_command_line(open_page):
         assert any(f"supremum explain {again} --rules {name}" in answers for name in refusing), text
 
 
+def test_the_page_lists_what_it_leaves_off(open_page):
+    told = open_page().text_content("main")
+    assert "offers: promote_types, subtract, multiply," in told
+    assert "Pairs of numbers, and in operations arrays without dimensions." in told
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -149,3 +149,15 @@ def test_scopes_of_callers_come_first():
 def test_open_and_closed_jaxprs_have_the_same_sites():
     closed = jax.make_jaxpr(jax.jit(jnp.sin))(1.0)
     assert list(walk(closed)) == list(walk(closed.jaxpr))
+
+
+def test_walk_supports_deeply_nested_programs():
+    closed = jax.make_jaxpr(jax.jit(jnp.sin))(1.0)
+    (call,) = closed.eqns
+    function = call.params["jaxpr"]
+    for _ in range(3000):
+        inner = function
+        function = inner.replace(jaxpr=inner.jaxpr.replace(eqns=[call.replace(params={**call.params, "jaxpr": inner})]))
+    found = list(walk(function))
+    assert len(found) == 3001
+    assert len(found[-1].callers) == 3000

@@ -84,6 +84,10 @@ class TestAcceptedPolicies:
         assert global_policy() == Policy("float32")
         assert nn.Flatten(dtype=policy).dtype_policy == Policy(policy)
 
+    def test_infer_can_be_set(self):
+        set_global_policy("infer")
+        assert nn.Dense(2).compute_dtype is None
+
     @pytest.mark.parametrize("policy", ["float16", "bfloat16"])
     def test_16_bit_variables_warn_at_the_line_that_sets_the_policy(self, policy):
         for put in (set_global_policy, use_policy):
@@ -140,6 +144,15 @@ class TestScope:
             thread.join()
             asyncio.run(task())
         assert seen == {"thread": "mixed_float16", "task": "mixed_bfloat16"}
+
+    def test_use_policy_decorates_functions(self):
+        @use_policy("mixed_bfloat16")
+        def make(units, *, name):
+            """Made."""
+            return nn.Dense(units).compute_dtype, name
+
+        assert make(2, name="x") == ("bfloat16", "x")
+        assert make.__doc__ == "Made."
 
 
 class Device:

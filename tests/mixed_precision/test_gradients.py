@@ -20,10 +20,13 @@ from supremum.mixed_precision import (
 either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-def test_gradients_come_back_unscaled_in_float32(dtype):
+@pytest.mark.parametrize(
+    ("dtype", "jitted"), [("float16", False), ("float16", True), ("bfloat16", True), ("float32", True)]
+)
+def test_gradients_come_back_unscaled_in_float32(dtype, jitted):
     scale = DynamicLossScale(1024.0)
-    step = jax.jit(scaled_value_and_grad(lambda w, x: (w * x).sum(), scale))
+    step = scaled_value_and_grad(lambda w, x: (w * x).sum(), scale)
+    step = jax.jit(step) if jitted else step
     two, three = (np.full(3, number, as_format(dtype).dtype) for number in (2, 3))
     value, grads, finite, state = step(scale.init(), two, three)
     assert (value.dtype, float(value)) == (dtype, 18)
@@ -66,9 +69,12 @@ def test_a_step_returns_value_gradient_and_state(jitted):
     scale = DynamicLossScale(2.0**15)
     for name, (loss, w, value, gradient, finite, after) in STEPS.items():
         step = scaled_value_and_grad(loss, scale)
-        made = (jax.jit(step) if jitted else step)(scale.init(), w)
-        np.testing.assert_allclose((made.value, made.grads), (value, gradient), rtol=2e-3, err_msg=name)
-        assert (bool(made.finite), float(made.state.loss_scale)) == (finite, after), name
+        with jax.debug_infs(name == "a float16 loss above 2"):  # not even the scaled loss is infinite
+            made = (jax.jit(step) if jitted else step)(scale.init(), w)
+        bound = 2e-3 if loss is flushing else 0
+        np.testing.assert_allclose((made.value, made.grads), (value, gradient), rtol=bound, err_msg=name)
+        found = bool(made.finite), float(made.state.loss_scale), int(made.state.num_skipped_steps)
+        assert found == (finite, after, not finite), name
 
 
 def test_a_fixed_scale_compiles_no_finite_check():
@@ -153,6 +159,11 @@ def test_vmap_works(on_overflow):
         np.testing.assert_array_equal(leaf, jnp.stack(each))
 
 
+def test_cast_floating_handles_every_byte_order():
+    out = cast_floating(np.ones(2, ">f4"), "float16")
+    assert (out.dtype, out.tolist()) == ("float16", [1, 1])
+
+
 @pytest.mark.parametrize("argnums", [0, 2, (0, 1), (1, 2), -1, -2, -3, (-1, 0), [0, 2], [-1]], ids=str)
 def test_aux_argnums_and_keywords_match_value_and_grad(argnums):
     def loss(x, w, y, *, by):
@@ -165,8 +176,9 @@ def test_aux_argnums_and_keywords_match_value_and_grad(argnums):
     assert (bool(made.finite), float(made.state.loss_scale)) == (True, 16)
 
 
-def test_all_finite_checks_every_leaf_and_dtype():
-    check = jax.jit(all_finite)
+@either_mode
+def test_all_finite_checks_every_leaf_and_dtype(jitted):
+    check = jax.jit(all_finite) if jitted else all_finite
     for dtype in ("float16", "bfloat16", "float32", "float8_e5m2", "complex64"):
         good = {"a": jnp.ones((2, 2), dtype), "n": jnp.arange(3), "b": (jnp.zeros((), dtype), jnp.ones(0, dtype))}
         assert bool(check(good))
@@ -200,6 +212,7 @@ INVALID = [
     (lambda: differentiate(scale=FixedLossScale(8.0), on_overflow="retry"), ValueError, "cannot retry: use on_overfl"),
     (lambda: differentiate(on_overflow="retyr"), UnknownNameError, "did you mean 'retry'"),
     (lambda: differentiate(on_overflow=None), ValueError, "choose from skip, retry"),
+    (lambda: differentiate(on_overflow="retry", max_retries=-1), ValueError, "^max_retries must be from 0"),
     (lambda: differentiate(lambda w: (w, {"name": "w"}), has_aux=True, on_overflow="retry"), TypeError,
      r"got str \(at '1/name'\): do not return it"),
     (lambda: differentiate(reduce_dtype="float16"), ArgumentError, "'float16' needs an axis: pass axis_name, such"),

@@ -112,6 +112,14 @@ def test_one_sum_runs_in_the_requested_dtype():
     assert sorted(all_reduces(*program("float16", "retry"))) == [("f16", 2)] * 2 + [("f16", 6)] * 2
 
 
+def test_gradients_are_reduced_before_unscaling():
+    """Unscaled gradients would flush to zero in float16."""
+    scale = DynamicLossScale(2.0**15)
+    step = scaled_value_and_grad(lambda w, x: w * x * 1e-8, scale, axis_name="data", reduce_dtype="float16")
+    made = run(step, scale.init(), jnp.float32(1), jnp.arange(8.0))
+    np.testing.assert_allclose(made.grads, 3.5e-8, rtol=2e-3)
+
+
 @pytest.mark.parametrize("argnums", [0, -1, 1, (0, 1), (-1, 0), [1]])
 def test_gradients_of_all_argnums_are_averaged(argnums):
     scale = FixedLossScale(16.0)

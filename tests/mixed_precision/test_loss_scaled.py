@@ -202,6 +202,16 @@ def test_a_loss_that_is_not_real_floating_raises(bad):
     assert float(scale_loss(2.0, loss_scaled(optax.sgd(1.0), 8).init(jnp.ones(2)))) == 16
 
 
+@pytest.mark.parametrize("scale", [8.0, np.float16(8), jnp.float16(8)], ids=repr)
+def test_a_scale_restored_in_a_different_dtype_becomes_float32(scale):
+    optimizer = loss_scaled(optax.sgd(1.0))
+    state = optimizer.init(jnp.ones(2))._replace(scaling=LossScaleState(scale, 0, 0, 0, 0))
+    assert (scale_loss(jnp.float32(3), state).dtype, float(scale_loss(jnp.float32(3), state))) == ("float32", 24)
+    updates, after = jax.jit(optimizer.update)(jnp.full(2, 8.0), state)
+    assert (updates.tolist(), after.scaling.loss_scale.dtype) == ([-1, -1], "float32")
+    assert optimizer.update(jnp.full(2, 8.0), state)[0].tolist() == [-1, -1]
+
+
 def test_invalid_arguments_raise():
     for bad in (1e-3, None, optax.adam, "adam"):
         with pytest.raises(TypeError, match="loss_scaled needs an optax transformation"):

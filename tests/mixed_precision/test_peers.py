@@ -7,12 +7,21 @@ import pytest
 
 from supremum.mixed_precision import (
     DynamicLossScale,
+    FixedLossScale,
     loss_scaled,
     scale_loss,
     scaled_value_and_grad,
 )
 
 either_mode = pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+
+
+def test_a_fixed_scale_is_a_pytree_with_leaves_unlike_in_jmp():
+    step = jax.jit(lambda state, loss: state.loss_scale * loss)
+    eight, nine = FixedLossScale(8.0).init(), FixedLossScale(9.0).init()
+    assert jax.tree.leaves(eight)
+    assert (float(step(eight, 2.0)), float(step(nine, 2.0))) == (16, 18)
+    assert step._cache_size() == 1
 
 
 @either_mode

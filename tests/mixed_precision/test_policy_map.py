@@ -65,7 +65,8 @@ INVALID = [
     *((read(patterns=bad), TypeError, r"\(pattern, policy\) pairs")
       for bad in ({"a": "float32"}, [["a"]], [[["a"], {}]], [["a", "float32"]])),
     (read(patterns=[["a", {}]]), ValueError, "must have 'name' and 'loss_scale'"),
-    (lambda: PolicyMap({"encoder(": "float32"}), ValueError, r"'encoder\(' is not a regular expression \(missing"),
+    (lambda: PolicyMap({"encoder(": "float32"}), ValueError,
+     r"the pattern 'encoder\(' is not a regular expression \(missing"),
     (lambda: PolicyMap({"a{99999999999}": "float32"}), ValueError, "is not a regular expression"),
     (lambda: PolicyMap({3: "float32"}), TypeError, "a pattern of a PolicyMap must be a string, got 3"),
     (lambda: PolicyMap({"a": "flaot32"}), ValueError, "did you mean 'float32'"),
@@ -136,6 +137,7 @@ def test_an_unmatched_pattern_warns_with_similar_paths():
 
 
 def test_only_patterns_that_match_nothing_warn():
+    assert PolicyMap({}, "bfloat16").for_path("a/b") == Policy("bfloat16")
     assert PolicyMap({}, "bfloat16").cast_to_compute({"w": jnp.ones(2)})["w"].dtype == jnp.bfloat16
     PolicyMap({"a": "float16", "a/b": "float32"}).check(["a/b/c"])  # warnings are errors here
     with pytest.warns(UnmatchedPatternWarning, match="none of the 0 paths: 'a'$"):

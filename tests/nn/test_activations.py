@@ -89,3 +89,8 @@ def test_complex_values_work_or_raise():
             getattr(forms, name)(x)
     with pytest.raises(OperandError, match="softmax is not defined for complex numbers"):
         layers.Softmax()(x)
+
+
+def test_softmax_is_along_the_last_axis_by_default():
+    x = jnp.arange(24.0).reshape(2, 3, 4)
+    np.testing.assert_allclose(layers.Softmax()(x).sum(-1), np.ones((2, 3)), rtol=1e-6)

@@ -169,6 +169,7 @@ class TestInputSpec:
         for call in (lambda: layer(jnp.ones(2), jnp.ones(2)), lambda: layer(jnp.ones(2), key=jnp.ones(2))):
             with pytest.raises(ValueError, match="key must have 3 axes, got 1"):
                 call()
+        layer(jnp.ones(2))
 
 
 class TestErrors:

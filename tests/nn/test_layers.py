@@ -278,3 +278,32 @@ class TestFunctionalCall:
         out, values = nn.functional_call(layer, {"bias": jnp.full(2, 5.0)}, jnp.ones((1, 2)))
         np.testing.assert_allclose(out, jnp.ones((1, 2)) @ kernel + 5)
         assert list(values) == ["bias"]
+
+
+class Scaling(nn.Layer):
+    """Returns the inputs times each of several numbers, and refuses five features."""
+
+    def __init__(self, *factors):
+        super().__init__(dtype="infer")
+        self.factors = factors
+
+    def call(self, x):
+        if x.shape[-1] == 5:
+            raise ArgumentError("five features")
+        return [x * factor for factor in self.factors]
+
+
+class TestOutputSpec:
+    @pytest.mark.parametrize("shape", [(2, 3), (4, 3)])
+    def test_numbers_of_different_types_give_different_dtypes(self, shape):
+        layer, integers = Scaling(1, 1.0, True, jnp.ones(())), jax.ShapeDtypeStruct(shape, "int32")
+        specs = nn.output_spec(layer, integers)
+        assert [str(spec.dtype) for spec in specs] == ["int32", "float32", "int32", "float32"]
+        assert all(spec.shape == shape for spec in specs)
+        with jax.numpy_dtype_promotion("strict"), pytest.raises(Exception, match="implicit dtype promotion path"):
+            nn.output_spec(layer, integers)
+
+    def test_errors_are_those_of_the_call(self):
+        with pytest.raises(ArgumentError, match="five features") as caught:
+            nn.output_spec(Scaling(1), np.ones((2, 5), "float32"))
+        assert not getattr(caught.value, "__notes__", [])

@@ -67,7 +67,10 @@ def test_traced_key_cannot_make_weights():
         with nn.random_key(key):
             return model(X)
 
-    with pytest.raises(UninitializedError, match=r"a traced key cannot.*; use nn.initialize\(model, \*inputs"):
+    with pytest.raises(
+        UninitializedError,
+        match=r"the layer has no weights, and a traced key cannot.*; use nn.initialize\(model, \*inputs, seed=0\)",
+    ):
         call(jax.random.key(0))
     assert not model.variables
 
@@ -120,7 +123,9 @@ def test_state_can_be_saved_and_loaded_once_there_are_weights(tmp_path):
     model = make_model()
     model.compile("adam", "mse")
     for call in (model.save_state, model.load_state):
-        with pytest.raises(UninitializedError, match=r"call it first, model\(x\), or .*nn.initialize\(model, x"):
+        with pytest.raises(
+            UninitializedError, match=r"call it first, model\(x\), or .*nn.initialize\(model, x, seed=0\)"
+        ):
             call(tmp_path / "state")
     model(X)
     model.save_state(tmp_path / "state")

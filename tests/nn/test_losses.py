@@ -56,6 +56,11 @@ def test_regularizers_can_be_given_by_name():
     for name, want in {"l1": 0.03, "l2": 0.09, "l1_l2": 0.12}.items():
         layer = built(nn.Dense(1, use_bias=False, kernel_initializer=constant(3.0), kernel_regularizer=name), X[:, :1])
         assert float(layer.losses[0]) == pytest.approx(want)
+    table = built(
+        nn.Embedding(5, 2, embedding_initializer=constant(2.0), embedding_regularizer="l2"), jnp.zeros(3, "int32")
+    )
+    assert [float(term) for term in table.losses] == [pytest.approx(0.4)]
+    assert repr(nn.L1L2(0.1, 0.2)) == "L1L2(l1=0.1, l2=0.2)"
 
 
 kernel, bias = nn.L2(1.0), nn.L1(1.0)
@@ -290,7 +295,10 @@ def test_losses_inside_separately_traced_functions_raise():
     for transform in transforms:
         for inner in (LossAdder(None), nn.ReLU(activity_regularizer="l1")):
             model = built(Mapped(inner, transform))
-            with pytest.raises(ArgumentError, match=r"a layer adds a loss inside a function that JAX traces sep"):
+            with pytest.raises(
+                ArgumentError,
+                match=r"a layer adds a loss inside a function that JAX traces separately, such as the function",
+            ):
                 collected(model)
     weights = built(Mapped(nn.Dense(2, kernel_initializer=ones, kernel_regularizer=nn.L1(1.0)), jax.vmap))
     assert [float(term) for term in collected(weights)] == [6]  # penalties on weights are not mapped

@@ -89,9 +89,6 @@ MISTAKES = OF_COMPUTATIONS | {
     nn.Dense(2).arange([1, 2]) | cannot make the array
     nn.Dense(2).arange(0, 1, 0) | cannot make the array: division by zero
     nn.Dense(2).eye(1.5) | cannot make the array
-    nn.Dense(2).arange([1, 2]) | cannot make the array
-    nn.Dense(2).arange(0, 1, 0) | cannot make the array: division by zero
-    nn.Dense(2).eye(1.5) | cannot make the array
     """,
     ("arrays of layers", OperandError): """
     nn.Dense(2).add_weight("w", 2.5) | shape must be

@@ -185,7 +185,10 @@ class TestLayers:
             "functional": lambda: nn.Network(x, layer(x), dtype="mixed_bfloat16"),
             "subclass": lambda: Wrapper(dtype="mixed_bfloat16")(X),
         }[kind]
-        with pytest.raises(ArgumentError, match=r"layer '(layer|dense)' already has weights of the policy 'float32'"):
+        with pytest.raises(
+            ArgumentError,
+            match=r"layer '(layer|dense)' already has weights of the policy 'float32', but the model asks for",
+        ):
             run()
         assert layer.dtype_policy == Policy("float32")
         assert (

@@ -152,11 +152,14 @@ class TestSubclass:
         layer(jnp.ones(2), training=True)
         assert seen == [True, False, False, False]
 
-    def test_initialize_keeps_weights_that_exist(self):
-        model = built(Block(), jnp.ones((2, 3)), seed=5)
-        before = np.asarray(model.variables["late/kernel"])
-        nn.initialize(model, jnp.ones((2, 3)), seed=6)
-        assert np.array_equal(model.variables["late/kernel"], before)
+    def test_equal_seeds_and_paths_give_equal_weights_which_initialize_keeps(self):
+        models = [built(Block(), jnp.ones((2, 3)), seed=5) for _ in range(2)]
+        a, b = ({path: np.asarray(v) for path, v in model.variables.items()} for model in models)
+        assert len(a) == 6
+        assert all(np.array_equal(a[path], b[path]) for path in a)
+        assert not np.array_equal(a["steps/0/kernel"], a["steps/1/kernel"])
+        nn.initialize(models[0], jnp.ones((2, 3)), seed=6)
+        assert np.array_equal(models[0].variables["late/kernel"], b["late/kernel"])
 
 
 class TestPolicyMap:
@@ -192,6 +195,14 @@ class TestPolicyMap:
     def test_pattern_without_a_match_warns(self):
         with pytest.warns(UnmatchedPatternWarning, match="'dnese'"):
             nn.initialize(nn.SequentialNetwork([nn.Dense(2)], dtype=PolicyMap({"dnese": "float32"})), jnp.ones((1, 3)))
+
+    def test_existing_weights_are_not_converted(self):
+        layer = built(nn.Dense(2), jnp.ones((1, 3)))
+        with pytest.raises(
+            ValueError,
+            match="layer 'dense' already has weights of the policy 'float32', but the model asks for 'mixed_float16'",
+        ):
+            nn.SequentialNetwork([layer], dtype=PolicyMap({"dense": "mixed_float16"}))
 
 
 class TestSummary:
@@ -249,7 +260,10 @@ class TestMixedDtypes:
     def test_strict_layers_raise_for_a_different_output_dtype(self, where):
         layer = self.Noisy(dtype="mixed_float16", strict=where == "layer")
         model = nn.SequentialNetwork([layer], strict=where == "around")
-        with pytest.raises(nn.MixedDtypeError, match=r"float16, got float32 because .* turns float16 into float32"):
+        with pytest.raises(
+            nn.MixedDtypeError,
+            match=r"the layer must return its compute dtype float16, got float32 because .* turns float16 into float32",
+        ):
             model(jnp.ones(2))
 
     @pytest.mark.slow

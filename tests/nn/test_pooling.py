@@ -90,6 +90,12 @@ def test_averages_of_4096_values_round_once(dtype):
         assert np.abs(np.asarray(got, "float64") / want - 1).max() <= 0.51 * as_format(dtype).eps
 
 
+def test_averages_of_large_float16_values_stay_finite():
+    x = jnp.full((1, 4, 4, 1), 6e4, "float16")
+    assert avg_pool(x, (2, 2)).ravel().tolist() == [6e4] * 4
+    assert global_average_pool(x).ravel().tolist() == [6e4]
+
+
 def test_large_integers_are_averaged_before_rounding():
     x = jnp.asarray([100_000, -100_000, 7, 9]).reshape(1, 4, 1)
     assert avg_pool(x, (2,), dtype="float16").ravel().tolist() == [0, 8]

@@ -150,6 +150,30 @@ def test_complex_values_are_never_truncated():
     np.testing.assert_allclose(got, np.asarray(x) @ np.asarray(data(3, 2)), rtol=1e-5)
 
 
+LAYERS = {
+    "dense": (lambda **kw: Dense(4, **kw), (2, 3), {"kernel": (3, 4), "bias": (4,)}, (2, 4)),
+    "dense_general": (lambda **kw: DenseGeneral((4, 5), axis=(-1, 1), batch_axis=(0,), **kw), (2, 3, 6, 7),
+     {"kernel": (2, 7, 3, 4, 5), "bias": (2, 4, 5)}, (2, 6, 4, 5)),
+    "einsum": (lambda **kw: Einsum("bti,hio->bhto", (2, 3, 4), bias_shape=(2, 4), **kw), (5, 6, 3),
+     {"kernel": (2, 3, 4), "bias": (2, 4)}, (5, 2, 6, 4)),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LAYERS)
+def test_bias_is_added_over_its_axes(name):
+    make, shape, weights, _ = LAYERS[name]
+    layer = built(make(), data(*shape))
+    before = layer(data(*shape))
+    bias = data(*weights["bias"], seed=3)
+    layer.bias.assign(bias)
+    moved = np.asarray(layer(data(*shape)) - before)
+    other = {"dense": 0, "dense_general": 1, "einsum": 2}[name]
+    want = {"dense": bias[None], "dense_general": bias[:, None], "einsum": bias[None, :, None]}[name]
+    np.testing.assert_allclose(moved, np.broadcast_to(want, moved.shape), atol=1e-5)
+    assert moved.shape[other] > 1
+
+
 def test_layers_without_bias_or_with_one_feature_axis():
     assert list(built(DenseGeneral(3, use_bias=False), data(2, 4)).variables) == ["kernel"]
     assert list(built(Einsum("ab,bc->ac", [4, 3]), data(2, 4)).variables) == ["kernel"]

@@ -40,6 +40,15 @@ def test_values_and_gradients_agree_with_float64(dtype, jitted, base):
         assert (np.abs(np.asarray(leaf, np.float64) - want) <= limit * np.maximum(np.abs(want), 4)).all()
 
 
+def test_products_depend_only_on_distances():
+    query, key = jnp.asarray(X[0, :1]), jnp.asarray(X[1, :1])
+    found = [
+        (rotary_embedding(query, jnp.asarray([n])) * rotary_embedding(key, jnp.asarray([n + 5]))).sum(-1)
+        for n in (0, 7, 40)
+    ]
+    np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=2e-5)
+
+
 @pytest.mark.slow
 def test_positions_may_have_any_dtype_and_size():
     positions = jnp.stack([jnp.arange(300), 2 * jnp.arange(300)])

@@ -64,7 +64,10 @@ def test_tracing_while_a_different_task_collects_losses_raises():
             await step()
 
     async def asks(step):
-        with pytest.raises(ScopeError, match="for another scope, which a task entered in this thread"):
+        with pytest.raises(
+            ScopeError,
+            match="JAX traces this function for another scope, which a task entered in this thread",
+        ):
             jax.jit(layer)(jnp.ones(2))
         await step()
 
@@ -103,7 +106,10 @@ def test_each_task_draws_from_its_own_random_key_in_any_order():
     generators[0].close()
     assert jax.random.key_data(nn.scopes.next_random_key()).tolist() == wanted[1][0]
     generators[1].close()
-    with pytest.raises(ValueError, match=r"the layer needs random numbers but.*, x, random_key="):
+    with pytest.raises(
+        ValueError,
+        match=r"the layer needs random numbers but.*; use nn.functional_call\(model, variables, x, random_key=",
+    ):
         nn.scopes.next_random_key()
 
 

@@ -194,7 +194,9 @@ def test_a_list_of_keras_weights_is_taken_in_order():
     other = mlp()
     nn.load_variables(other, [value + 1 for value in weights.values()], "keras")
     assert_unchanged(other, {path: value + 1 for path, value in values_of(model).items()})
-    with pytest.raises(nn.WeightMismatchError, match=r"must have 4 arrays, for dense/kernel, dense/bias, .*got 3"):
+    with pytest.raises(
+        nn.WeightMismatchError, match=r"the list must have 4 arrays, for dense/kernel, dense/bias, .*got 3"
+    ):
         nn.load_variables(other, list(weights.values())[:3], "keras")
     with pytest.raises(OperandError, match="a nested dict"):
         nn.load_variables(other, list(weights.values()), "torch")

@@ -41,7 +41,7 @@ def check_counts(function, arguments, histogram):
     return found
 
 
-@pytest.mark.parametrize("seed", mostly_slow(range(50), 16))  # the shortest program is fast
+@pytest.mark.parametrize("seed", mostly_slow(range(50), 16, 48))  # the shortest programs are fast
 def test_counts_of_random_programs_are_those_of_numpy(seed):
     made = program(seed)
     assert len(check_counts(made.function, made.arguments, histogram=seed % 2 == 0)) > 0
@@ -126,6 +126,14 @@ def test_formats_of_less_than_8_bits_are_counted_in_float32(name):
         pytest.skip("this JAX has no arrays of this format")
     found = profile(lambda x: x.astype("float32"), formats=["float16"])(given).rows[0].values
     assert (found.values, found.zeros, found.largest) == (16, 1, float(np.abs(values.astype("float32")).max()))
+
+
+def test_subnormals_of_float32_are_counted():
+    x = jnp.array([1e-40, -1e-45, 1e-38, 0.0, -0.0])
+    found = profile(lambda x: jnp.where(x == 5, 0.0, x), formats=["bfloat16", "float32"])(x).rows[0].values
+    assert (found.zeros, found.least) == (2, 2.0**-149)
+    assert found.formats["float32"].subnormal == 3
+    assert (found.formats["bfloat16"].subnormal, found.formats["bfloat16"].flushed) == (2, 1)
 
 
 def test_complex_numbers_count_as_two_values():

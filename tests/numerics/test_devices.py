@@ -198,6 +198,7 @@ def test_nothing_is_left_switched_on_after_an_exception():
 def test_names_of_devices():
     assert as_device("H100") is DEVICES["h100"]
     assert as_device("rtx3090") is DEVICES["a100"]
+    assert list(DEVICES) == [row.name for row in DEVICES.values()]
     names = [name for row in DEVICES.values() for name in (row.name, *row.aliases)]
     assert len(names) == len(set(names))
     assert all(name == name.lower() for name in names)

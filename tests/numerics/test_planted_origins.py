@@ -27,6 +27,15 @@ def misses(seed):
     return wrong + ([] if actual == expected else [f"{seed} {made.kind} {made.structures}: {actual} != {expected}"])
 
 
+@pytest.mark.slow
+def test_the_judge_sees_the_planted_birth_first():
+    for seed in range(4):
+        made = planted(seed)
+        seen, _ = eager_origins(made.function, made.arguments)
+        assert seen[0].iterations == made.iterations
+        assert seen[0].line in (made.line, made.call)
+
+
 def test_without_the_origin_the_programs_are_finite():
     for seed in range(4, 8):
         made = planted(seed)

@@ -5,7 +5,7 @@ from functools import cache
 import jax
 import numpy as np
 
-from numerics.programs import program
+from numerics.programs import KINDS, program
 from supremum.jaxprs import walk
 
 SEEDS = range(15)
@@ -29,6 +29,7 @@ def test_programs_have_what_their_kind_says_and_cover_the_primitives():
         made, jaxpr = traced(seed)
         names = {site.equation.primitive.name for site in walk(jaxpr)}
         covered |= names
+        assert made.kind == KINDS[seed % len(KINDS)]
         assert made.kind not in OF_KIND or names & OF_KIND[made.kind]
         assert made.kind != "gradients" or len(jaxpr.out_avals) == len(made.arguments)
     assert COVERED - covered == set()

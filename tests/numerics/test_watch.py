@@ -62,7 +62,7 @@ JITTED = {
 }
 
 
-@pytest.mark.parametrize("mode", mostly_slow(JITTED, "donated"))
+@pytest.mark.parametrize("mode", mostly_slow(JITTED, "jitted", "donated"))
 def test_results_have_the_same_bits(mode):
     jitted = JITTED[mode](step)
     watched = watch(jitted, every=2)
@@ -152,6 +152,30 @@ def test_one_program_for_calls_of_one_kind():
     watched(jnp.ones(3), 3.0)
     assert len(traces) == 5 + 3
     assert [record.values["outputs"]["result"].largest for record in watched.history.records] == [2, 2, 2, 2, 3]
+
+
+@pytest.mark.slow
+def test_layers_of_flax():
+    linen = pytest.importorskip("flax.linen")
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, x):
+            return linen.Dense(1)(linen.relu(linen.Dense(8)(x)))
+
+    net = Net()
+    params = net.init(jax.random.key(0), X)
+
+    @jax.jit
+    def step(params):
+        gradients = jax.grad(lambda params: jnp.mean((net.apply(params, X) - Y) ** 2))(params)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, gradients)
+
+    watched = watch(step)
+    watched(params)
+    values = watched.history.records[0].values
+    assert {"Net/Dense_0", "Net/Dense_1"} <= set(values["forward"]) & set(values["backward"])
+    assert "[0]['params']['Dense_0']['kernel']" in values["inputs"]
 
 
 def test_modules_of_flax_nnx_are_updated_once():

@@ -92,7 +92,7 @@ def test_a_schedule_is_called_with_the_traced_count_of_applied_steps(make):
         return 0.5**step
 
     schedule = make(halved)
-    optimizer = SGD(schedule, momentum=lambda step: 0.0 * step)
+    optimizer = SGD(schedule)
     found = train(optimizer, 3)
     for key in START:
         expected = START[key] - sum(0.5**n * GRADIENTS[n][key] for n in range(3))
@@ -109,6 +109,18 @@ def test_a_schedule_is_called_with_the_traced_count_of_applied_steps(make):
         optimizer.learning_rate.assign(0.5)
     optimizer.learning_rate = 0.5
     assert (float(optimizer.learning_rate), optimizer.learning_rate.schedule) == (0.5, None)
+
+
+def test_momentum_can_follow_a_schedule():
+    optimizer = SGD(1.0, momentum=lambda step: step / 2)
+    found = train(optimizer, 3)
+    m = [np.zeros(2)]
+    for number in range(3):
+        m.append(number / 2 * m[-1] + GRADIENTS[number]["dense/bias"])
+    np.testing.assert_allclose(found["dense/bias"], -sum(m), rtol=1e-5, atol=1e-5)
+    other = SGD(1.0)
+    other.momentum = optimizer.momentum
+    assert other.momentum.schedule is optimizer.momentum.schedule
 
 
 INJECTED = optax.inject_hyperparams(optax.adam)(1.0, b1=0.5)
@@ -144,8 +156,6 @@ INJECTED = optax.inject_hyperparams(optax.adam)(1.0, b1=0.5)
         (lambda: Optimizer(None), TypeError, r"optax transformation, got None: use optax\.adam"),
         (lambda: Optimizer(SGD()), TypeError, "optimizer as it is"),
         (lambda: Optimizer(optax.sgd(1.0), learning_rate=1), ValueError, "unknown hyperparameter"),
-        (lambda: train(SGD(lambda step: "x")), TypeError, "must return a real number, got 'x'"),
-        (lambda: train(SGD(lambda step: jnp.ones(2))), ValueError, "must return a scalar"),
         (lambda: setattr(Optimizer(INJECTED), "b1", 0.5), AttributeError, "no attribute 'b1'"),
         (lambda: SGD().momentun, AttributeError, "no attribute 'momentun'"),
         (lambda: SGD().beta_1, AttributeError, "SGD has no hyperparameter 'beta_1'"),
@@ -156,6 +166,20 @@ INJECTED = optax.inject_hyperparams(optax.adam)(1.0, b1=0.5)
 def test_invalid_arguments_raise(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("gives", "error", "message"),
+    [
+        (lambda step: "x", TypeError, "must return a real number, got 'x'"),
+        (lambda step: jnp.ones(2), ValueError, "must return a scalar"),
+    ],
+)
+def test_a_schedule_that_does_not_return_a_scalar_number_raises(gives, error, message):
+    variables = variables_of()
+    with pytest.raises(error, match=message):
+        train(SGD(gives), 1, variables)
+    np.testing.assert_array_equal(values_of(variables)["dense/kernel"], START["dense/kernel"])
 
 
 def test_injected_hyperparameters_are_hyperparameters():
@@ -195,6 +219,14 @@ def test_optax_schedules_and_masks_work_unchanged():
     found = train(Optimizer(optax.chain(optax.sgd(1.0, 0.5), masked)), 3)
     np.testing.assert_array_equal(found["dense/bias"], START["dense/bias"])
     assert not np.array_equal(found["dense/kernel"], START["dense/kernel"])
+
+
+def test_optax_multi_steps_accumulates_gradients():
+    optimizer = Optimizer(optax.MultiSteps(optax.sgd(1.0), every_k_schedule=2))
+    found = train(optimizer, 3)
+    mean = (GRADIENTS[0]["dense/bias"] + GRADIENTS[1]["dense/bias"]) / 2
+    np.testing.assert_allclose(found["dense/bias"], -mean, rtol=1e-6)
+    assert "acc_grads/dense/bias" in optimizer.variables
 
 
 def test_moments_are_stored_in_the_chosen_dtype_and_computed_in_float32():

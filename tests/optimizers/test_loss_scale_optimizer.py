@@ -84,6 +84,25 @@ def test_a_fixed_scale_is_never_updated_and_never_skips(method):
         assert performed_steps(method, np.inf, fixed) == {**expected, "w": -np.inf}
 
 
+def test_the_rfc_examples_work():
+    opt = SGD(0.25)
+    opt = LossScaleOptimizer(opt, "dynamic")
+    var = nn.Variable(1.0, "var", dtype="float32")
+    opt.minimize(lambda: var**2, var)
+    assert float(var.value) == 0.5
+
+    def loss_fn(value):
+        return value**2
+
+    grad = jax.grad(lambda value: opt.get_scaled_loss(loss_fn(value)))(var.value)
+    assert float(grad) == 2**15
+    (grad,) = opt.get_unscaled_gradients([grad])
+    opt.apply_gradients([(grad, var)])
+    assert float(var.value) == 0.25
+    grad = jax.grad(opt.get_scaled_loss(loss_fn))(var.value)  # a function works too
+    assert float(grad) == 2**14
+
+
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("seed", "settings"), [(0, SCALE), (1, DynamicLossScale(4.0, 2, hysteresis=2, maximum=16.0))])
 def test_a_skipped_step_changes_nothing_but_the_scale(seed, settings):
@@ -163,8 +182,10 @@ INVALID = [
       for loss in (jnp.int32(1), 1, None, 1j, "x")),
     *((lambda bad=bad: OPTIMIZER.get_unscaled_gradients(bad), TypeError, "real floating arrays or None")
       for bad in ([jnp.ones(2, int)], [1.0], ["x"])),
-    *((lambda call=call: jax.jit(call)(1.0), ValueError, r"constant from the time of tracing.*optimizer\.update")
-      for call in (OPTIMIZER.get_scaled_loss, OPTIMIZER.get_unscaled_gradients, jax.grad(OPTIMIZER.get_scaled_loss))),
+    *((lambda call=call: jax.jit(call)(1.0), ValueError,
+       r"constant from the time of tracing.*value_and_grad and optimizer\.update")
+      for each in (OPTIMIZER.get_scaled_loss, lambda x: OPTIMIZER.get_unscaled_gradients([x])[0])
+      for call in (each, jax.grad(each))),
 ]  # fmt: skip
 
 

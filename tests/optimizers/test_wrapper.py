@@ -5,7 +5,7 @@ import numpy as np
 import optax
 import pytest
 
-from optimizers.problems import GRADIENTS, assert_equal, pairs_of, values_of, variables_of
+from optimizers.problems import GRADIENTS, SCALE, assert_equal, pairs_of, values_of, variables_of
 from supremum import nn
 from supremum.optimizers import SGD, Adam, LossScaleOptimizer, Optimizer, OptimizerWrapper, optimizers_within
 from supremum.optimizers.hyperparameters import HyperparameterAttribute
@@ -61,6 +61,26 @@ def test_other_attributes_are_not_forwarded(wrap):
         with pytest.raises(AttributeError, match=r"use optimizer\.inner_optimizer"):
             setattr(optimizer, name, True)
     assert innermost(optimizer).nesterov is False
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_setting_nesterov_as_in_the_rfc_takes_effect_during_training(scaled):
+    opt, variables = SGD(0.5, momentum=0.5), variables_of()
+    if scaled:
+        opt = LossScaleOptimizer(opt, SCALE)
+    opt.build(variables)
+    opt.apply_gradients(pairs_of(variables, GRADIENTS[0]))
+    before, key = values_of(variables), opt.trace_key
+    inner_opt = getattr(opt, "inner_optimizer", opt)
+    inner_opt.nesterov = True
+    assert opt.trace_key != key
+    opt.apply_gradients(pairs_of(variables, GRADIENTS[1]))
+    inner_opt.nesterov = False
+    assert opt.trace_key == key
+    a, b = (GRADIENTS[n]["dense/bias"] for n in range(2))
+    np.testing.assert_allclose(
+        values_of(variables)["dense/bias"], before["dense/bias"] - 0.5 * (b + 0.5 * (b + 0.5 * a)), rtol=1e-5
+    )
 
 
 def test_every_public_name_is_forwarded_or_overridden():

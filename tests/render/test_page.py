@@ -82,3 +82,11 @@ def test_lines_and_highlights_of_pictures_have_enough_contrast():
         colours = dict(re.findall(r"--(\w+): (#\w+);", theme))
         for name, least in {"text": 7, "line": 3, "lit": 4.5}.items():
             assert _contrast(colours[name], colours["page"]) >= least
+
+
+def test_names_have_enough_contrast_on_the_boxes_of_a_picture():
+    for theme in picture("t", content=_NOTHING).split("<style>")[1].split("@media"):
+        fills = re.findall(r"\.box \{ fill: (#\w+); \}", theme)
+        assert len(fills) == len(PALETTE)
+        (text,) = set(re.findall(r"--text: (#\w+);", theme))
+        assert min(_contrast(text, fill) for fill in fills) >= 7

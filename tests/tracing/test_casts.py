@@ -1,5 +1,6 @@
 """The casts of programs: their types, runs and classes."""
 
+import functools
 import importlib
 import types
 
@@ -89,10 +90,40 @@ def test_a_product_of_two_dtypes_counts_as_a_cast():
     assert sorted(both) == [("promotion", "bfloat16", "float32"), ("promotion", "float16", "float32")]
 
 
+@pytest.mark.parametrize(
+    ("function", "times"),
+    [
+        (lambda x, y: x + y, 1),
+        (lambda x, y: lax.scan(lambda c, _: (c, x + y), 0, length=7)[1], 7),
+        (lambda x, y: lax.while_loop(lambda c: True, lambda c: c + x, y), None),
+        (lambda x, y: lax.fori_loop(0, 3, lambda _, c: jax.checkpoint(lambda u: u + x)(c), y), 3),
+        (lambda x, y: jax.vmap(lambda u: u + y[0])(x), 1),
+    ],
+)
+def test_times_counts_the_runs_of_a_cast(function, times):
+    assert only(function, X, Y).times == times
+
+
 def test_casts_in_both_branches_count():
     report = casts(lambda p, x, y: lax.cond(p, lambda: x + y, lambda: x * y))(True, X, Y)
     assert sorted(cast.expression for cast in report.promotion) == ["x * y", "x + y"]
     assert {cast.times for cast in report} == {1}
+
+
+def test_a_helper_called_twice_has_two_paths():
+    @jax.jit
+    def helper(x, y):
+        return x + y
+
+    def function(x, y):
+        first = helper(x, y)
+        return first + helper(x, y)
+
+    report = casts(function)(X, Y)
+    first, body = function.__code__.co_firstlineno, helper.__wrapped__.__code__.co_firstlineno + 2
+    assert [[at.line for at, _ in cast.path] for cast in report] == [
+        [first + 1, body], [first + 2, body]
+    ]  # fmt: skip
 
 
 def without_source(expression):
@@ -104,10 +135,18 @@ def without_source(expression):
 @pytest.mark.parametrize(
     ("function", "kind"),
     [
+        (lambda x, y: jnp.mean(x), "library"),
+        (lambda x, y: jax.nn.softmax(x), "library"),
         (lambda x, y: jnp.average(x, weights=y), "promotion"),
         (lambda x, y: jnp.clip(x, 0, y), "promotion"),
+        (lambda x, y: [jnp.add][0](x, y), "promotion"),
+        (lambda x, y: [jnp.float32][0](x), "explicit"),
+        (lambda x, y: [jnp.sum][0](x, dtype="float32"), "explicit"),
         (lambda x, y: jnp.where(x > 0, x.astype(y.dtype), y), "explicit"),
         (lambda x, y: jnp.maximum(x.astype("float32"), y), "explicit"),
+        (lambda x, y: sum([x, y]), "promotion"),
+        (lambda x, y: functools.reduce(jnp.multiply, [x, y]), "promotion"),
+        (lambda x, y: x * np.float32(2), "promotion"),
         (lambda x, y: x * 2.0 + y.astype(x.dtype), "explicit"),
         (lambda x, y: y[jnp.arange(3, dtype=jnp.int8)], "library"),
         (lambda x, y: jnp.ones(3, bool) * y[:3], "conversion"),

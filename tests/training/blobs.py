@@ -27,6 +27,9 @@ def values(model):
 
 
 def equal(a, b):
-    """Return whether two trees, which must have leaves, have the same bits."""
+    """Return whether two trees, which must have leaves, have the same names, shapes and bits."""
+    if jax.tree.structure(a) != jax.tree.structure(b):
+        return False
     pairs = list(zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
-    return bool(pairs) and all(np.asarray(x).tobytes() == np.asarray(y).tobytes() for x, y in pairs)
+    same_shapes = all(np.shape(x) == np.shape(y) for x, y in pairs)
+    return bool(pairs) and same_shapes and all(np.asarray(x).tobytes() == np.asarray(y).tobytes() for x, y in pairs)

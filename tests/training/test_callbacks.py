@@ -65,6 +65,14 @@ def test_batch_logs_hold_loss_scale_and_skipped_steps_so_far():
     assert [count for _, count in seen] == [*np.cumsum(skipped[:6]), *np.cumsum(skipped[6:])]
 
 
+@pytest.mark.slow
+def test_callbacks_may_be_functions_and_lists():
+    seen = []
+    compiled().fit(X, Y, epochs=2, callbacks=[lambda *args: seen.append(args), EpochCounter()], verbose=0)
+    assert [epoch for epoch, _ in seen] == [0, 1]
+    assert seen[0][1]["loss"] > seen[1][1]["loss"]
+
+
 def test_stop_training_ends_fit_after_the_current_batch():
     class StopInSecondBatch(Callback):
         def on_train_batch_end(self, batch, logs):
@@ -125,6 +133,14 @@ class TestEarlyStopping:
         assert (stopping.stopped_epoch, values(model)["dense/bias"][0]) == (stopped, weights)
 
     @pytest.mark.slow
+    def test_stops_fit(self):
+        model = compiled(optimizer=SGD(0.0))
+        stopping = EarlyStopping("val_accuracy", patience=2)
+        model.fit(X, Y, epochs=10, validation_data=(X, Y), callbacks=stopping, verbose=0)
+        assert stopping.stopped_epoch is not None
+        assert len(model.history.epoch) == stopping.stopped_epoch + 1 < 10
+
+    @pytest.mark.slow
     def test_mode_follows_the_name_and_invalid_arguments_raise(self):
         for name, better_value in (("val_accuracy", 2.0), ("loss", 0.5), ("cosine_similarity", 2.0)):
             stopping = EarlyStopping(name)
@@ -152,7 +168,7 @@ class TestModelCheckpoint:
         assert [name[:4] for name in names[1:]] == ["w-01", "w-03"]
         after = values(model)
         other = compiled()
-        nn.initialize(other, X)
+        other.fit(X, Y, verbose=0)
         other.load_weights(tmp_path / names[-1])
         assert equal(values(other), after)
         assert other.load_state(tmp_path / "best") == 4
@@ -172,7 +188,7 @@ class TestModelCheckpoint:
     def test_files_of_the_user_raise_before_training(self, tmp_path, path, format, error):  # noqa: A002
         (tmp_path / "notes").write_text("a file of the user's")
         counter = EpochCounter()
-        with pytest.raises(error, match=str(tmp_path)):
+        with pytest.raises(error, match=str(tmp_path / path).removesuffix("/{epoch}")):
             reused().fit(X, Y, callbacks=[counter, ModelCheckpoint(tmp_path / path, format=format)], verbose=0)
         assert counter.epochs == 0
         assert (tmp_path / "notes").read_text() == "a file of the user's"
@@ -192,8 +208,10 @@ class TestCSVLogger:
         assert [row["epoch"] for row in rows] == ["0", "1", "2"]
         assert [float(row["loss"]) for row in rows[:2]] == first.history["loss"]
         assert list(rows[0]) == ["epoch", "loss", "accuracy", "loss_scale", "skipped_steps"]
-        with pytest.raises(ArgumentError, match="has the columns"):
-            model.fit(X, Y, callbacks=[add_number, CSVLogger(path, append=True)], verbose=0)
+        for options in ({"validation_data": (X, Y)}, {"callbacks": [add_number]}):
+            callbacks = [*options.pop("callbacks", []), CSVLogger(path, append=True)]
+            with pytest.raises(ArgumentError, match="has the columns"):
+                model.fit(X, Y, callbacks=callbacks, verbose=0, **options)
 
 
 class TestProgress:

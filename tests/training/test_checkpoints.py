@@ -31,6 +31,7 @@ def test_every_part_is_restored_under_its_name(path):
         extra={"epoch": 3, "best": 0.1 + 0.2, "worst": math.inf, "names": ["ä", None, True]},
     )
     checkpoint.save(path)
+    assert load_arrays(path)[1]["step"] == "12"
     found = Checkpoint.load(path)
     assert_same(found.model, checkpoint.model)
     assert_same(found.optimizer, checkpoint.optimizer)

@@ -70,6 +70,7 @@ def test_a_damaged_file_raises(path, damage):
     assert load_error(path, data) is None
     for number, broken in enumerate(DAMAGES[damage](data)):
         assert broken == data or str(path) in load_error(path, broken), number
+    assert "empty" in load_error(path, b"")
 
 
 def test_swapped_arrays_raise(path):

@@ -125,6 +125,13 @@ class TestIterables:
         assert data.first.y[0] == data.first.y[0] == 0
         assert [self.numbers(data) for _ in epochs] == epochs
 
+    def test_an_iterator_that_ends_within_an_epoch_warns(self):
+        data = IterableData(iter(PARTS), steps=2)
+        assert self.numbers(data) == [0, 1]
+        with pytest.warns(TrainingWarning, match="2 steps were requested, but the data ran out after 1"):
+            assert self.numbers(data) == [2]
+        assert self.numbers(data) == []
+
     def test_fewer_batches_than_steps_warn_once(self):
         class Unsized:
             def __iter__(self):

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from slowly import mostly_slow
+from slowly import mostly_slow, slow
 from supremum import nn
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
 from supremum.mixed_precision import DynamicLossScale, Policy
 from supremum.optimizers import SGD, Adam, LossScaleOptimizer
-from supremum.training import Mean, Model, Sequential, SparseCategoricalCrossentropy, TrainingWarning, trainer
+from supremum.training import Callback, Mean, Model, Sequential, SparseCategoricalCrossentropy, TrainingWarning, trainer
 from supremum.training.callbacks.progress import ProgressBar
 from supremum.training.data import batches as data_module
 from training.blobs import blobs, equal, network, values
@@ -111,7 +111,27 @@ class TestLearning:
         assert model.history.loss[0] == pytest.approx(1e6 * np.square(kernel).sum(), rel=1e-5)
 
 
-def example_order(seed, epochs=1, **options):
+def order_in_batches(seed, epochs=1, **options):
+    """Return the examples in the order in which a layer sees them, in batches of five."""
+    order = []
+
+    class Recording(nn.Layer):
+        def build(self, input_shape):
+            self.w = self.add_weight("w", (1, 2), jax.nn.initializers.ones)
+
+        def call(self, x):
+            jax.debug.callback(lambda v: order.append(np.asarray(v).ravel()), x, ordered=True)
+            return x @ self.w.value
+
+    model = Sequential([Recording()])
+    model.compile(SGD(0.0), LOSS, seed=seed)
+    x = np.arange(10, dtype=np.float32)[:, None]
+    model.fit(x, np.zeros(10, np.int32), batch_size=5, epochs=epochs, verbose=0, **options)
+    jax.effects_barrier()
+    return np.concatenate(order).tolist()
+
+
+def order_of_losses(seed, epochs=1, **options):
     """Return the examples in the order in which they are trained on; the loss of number n is its square."""
     model = Sequential([nn.Dense(1, kernel_initializer="ones")])
     model.compile(SGD(0.0), "mse", seed=seed)
@@ -119,7 +139,8 @@ def example_order(seed, epochs=1, **options):
     return np.sqrt(model.fit(x, 0 * x, batch_size=1, epochs=epochs, verbose=0, **options).loss).tolist()
 
 
-def test_epoch_visits_each_example_once_in_an_order_set_by_the_seed():
+@pytest.mark.parametrize("example_order", [order_of_losses, slow(order_in_batches)])
+def test_epoch_visits_each_example_once_in_an_order_set_by_the_seed(example_order):
     first, again, other = example_order(0, 2), example_order(0, 2), example_order(1, 2)
     assert sorted(first[:10]) == sorted(first[10:]) == list(range(10))
     assert first == again != other
@@ -219,9 +240,8 @@ class TestStepsPerExecution:
         x, y = blobs(11 * 16 + 5)
         parts = [(x[start : start + 16], y[start : start + 16]) for start in range(0, len(x), 16)]
         data = ((x, y), {"batch_size": 16}) if kind != "batches" else ((parts,), {})
-        one, several = (Sequential([nn.Dense(3)], dtype="mixed_float16") for _ in range(2))
-        for model, number in ((one, 1), (several, steps)):
-            model.compile(Adam(0.02), LOSS, steps_per_execution=number)
+        one, several = (compiled("mixed_float16", steps_per_execution=number) for number in (1, steps))
+        for model in (one, several):
             model.fit(*data[0], epochs=2, shuffle=False, verbose=0, **data[1])
         assert len(several.history.loss) == len(one.history.loss) == 24
         np.testing.assert_allclose(several.history.loss, one.history.loss, rtol=2e-2, atol=1e-3)
@@ -243,14 +263,18 @@ class TestStepsPerExecution:
     @pytest.mark.parametrize(("steps", "ends"), [(1, range(1, 8)), (3, (3, 6, 7)), (7, [7])])
     def test_callbacks_get_the_last_step_of_each_dispatch(self, steps, ends, monkeypatch):
         """The progress bar is one of them."""
-        seen = []
+        seen, shown = [], []
+
+        class Recording(Callback):
+            def on_train_batch_end(self, batch, logs):
+                seen.append((batch, logs["loss"]))
+
         monkeypatch.setattr(
-            ProgressBar, "on_train_batch_end", lambda self, batch, logs: seen.append((batch, logs["loss"]))
+            ProgressBar, "on_train_batch_end", lambda self, batch, logs: shown.append((batch, logs["loss"]))
         )
-        model = Sequential([nn.Dense(3)])
-        model.compile(SGD(0.0), LOSS, steps_per_execution=steps)
-        losses = model.fit(*blobs(7 * 8), batch_size=8, shuffle=False, verbose=1).loss
-        assert seen == [(end - 1, pytest.approx(np.mean(losses[:end]), abs=2e-6)) for end in ends]
+        model = compiled(steps_per_execution=steps, optimizer=SGD(0.0))
+        losses = model.fit(*blobs(7 * 8), batch_size=8, shuffle=False, callbacks=Recording(), verbose=1).loss
+        assert seen == shown == [(end - 1, pytest.approx(np.mean(losses[:end]), abs=2e-6)) for end in ends]
 
 
 class TestModels:
@@ -289,6 +313,7 @@ class TestModels:
         by_arrays.fit(x, y, batch_size=16, epochs=2, shuffle=False, verbose=0)
         by_list.fit(parts, epochs=2, verbose=0, validation_data=parts)
         by_generator.fit((part for _ in range(2) for part in parts), epochs=2, steps_per_epoch=4, verbose=0)
+        assert values(by_arrays).keys() == values(by_list).keys() == values(by_generator).keys()
         for path, value in values(by_arrays).items():
             for model in (by_list, by_generator):
                 np.testing.assert_allclose(values(model)[path], value, rtol=1e-5, atol=1e-6)

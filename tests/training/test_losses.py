@@ -311,7 +311,8 @@ INVALID = [
     (lambda: SCE()(np.array([0, 1, 2**40]), P), supremum.arrays.NarrowingError, "1099511627776"),
     (lambda: SCE()(1, 0.5), ArgumentError, r"give y_true\[None\]"),
     (lambda: CCE()(np.zeros(3, "int32"), P), ArgumentError, r"one_hot\(y_true, 4\)"),
-    (lambda: CCE()(np.ones(3, "float32"), np.ones((3, 1), "float32")), ArgumentError, r"give y_true\[\.\.\., None\]"),
+    (lambda: CCE()(np.ones(3, "float32"), np.ones((3, 1), "float32")), ArgumentError,
+     r"every example against every other: give y_true\[\.\.\., None\]"),
     (lambda: CCE()(P, P.astype("complex64")), OperandError, r"y_pred\.real"),
     (lambda: CCE()(P, {"a": P}), OperandError, "one array as y_pred, got a dict"),
     *[(lambda bad=bad: CCE()(bad, P), OperandError, "y_true must be made of numbers")

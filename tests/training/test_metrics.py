@@ -167,8 +167,8 @@ SPARSE, TOP = training.SparseCategoricalAccuracy, training.TopKCategoricalAccura
         # labels are not cast to the dtype of the outputs, nor is a threshold
         *((metric, jnp.asarray([256, 257]), NEIGHBOURS, 0) for metric in (training.Accuracy(), SPARSE())),
         (TOP(1), jnp.asarray([257, -1]), NEIGHBOURS, 0.5),
-        (training.BinaryAccuracy(0.49999), [1.0], jnp.asarray([0.5], "float16"), 1),
-        (training.BinaryAccuracy(0.49999), [1], jnp.asarray([0.5], "bfloat16"), 1),
+        (training.BinaryAccuracy(threshold=0.49999), [1.0], jnp.asarray([0.5], "float16"), 1),
+        (training.BinaryAccuracy(threshold=0.49999), [1], jnp.asarray([0.5], "bfloat16"), 1),
         # class numbers may have a last axis of length 1
         *((metric, COLUMN, PAIRS, 0.5) for metric in (training.Accuracy(), SPARSE(), TOP(1))),
     ],

@@ -139,7 +139,8 @@ def test_training_has_the_same_bits_with_and_without_a_monitor(kind, policy):
 def test_counts_on_several_devices_are_those_of_the_mean_gradient(kind, policy):
     def record(distribution):
         monitor = NumericsMonitor()
-        fitted(Sequential([nn.Dense(3)], dtype=policy), monitor, batch_size=32, distribution=distribution)
+        model = Sequential([nn.Dense(16), nn.ReLU(), nn.Dense(3)], dtype=policy)
+        fitted(model, monitor, batch_size=32, distribution=distribution)
         return monitor.history.records[0]
 
     one, several = record(None), record(DISTRIBUTIONS[kind]())
@@ -153,15 +154,28 @@ def test_counts_on_several_devices_are_those_of_the_mean_gradient(kind, policy):
                 assert counts.values == other.values
 
 
-def test_the_first_step_of_a_dispatch_that_is_due_is_measured():
+@pytest.mark.parametrize(("steps", "expected"), [slow(1, [0, 3, 6, 9]), (4, [0, 6])])
+def test_the_first_step_of_a_dispatch_that_is_due_is_measured(steps, expected):
     """Six steps an epoch. Dispatches of four start at 0, 4, 5, 6, 10 and 11; those at 0 and 6 have a due step."""
+    monitor = NumericsMonitor(every=3)
+    model = fitted(network("mixed_float16"), monitor, epochs=2, steps_per_execution=steps)
+    assert monitor.history.steps == expected
+    assert equal(values(model), values(fitted(network("mixed_float16"), epochs=2, steps_per_execution=steps)))
+
+
+@pytest.mark.parametrize(
+    ("make", "epochs", "many", "expected"),
+    [(network, 1, 3, [0, 3]), (lambda: Sequential([nn.Dense(3)]), 2, 4, [0, 6])],
+    ids=["3", "4"],
+)
+def test_a_measured_step_in_a_dispatch_has_the_batch_and_the_values_of_that_step(make, epochs, many, expected):
     records = {}
-    for steps in (1, 4):
+    for steps in (1, many):
         monitor = NumericsMonitor(every=3)
-        fitted(Sequential([nn.Dense(3)]), monitor, epochs=2, steps_per_execution=steps)
+        fitted(make(), monitor, epochs=epochs, steps_per_execution=steps)
         records[steps] = {each.step: each for each in monitor.history.records}
-    assert (list(records[1]), list(records[4])) == ([0, 3, 6, 9], [0, 6])
-    for step, one in records[4].items():
+    assert (list(records[1]), list(records[many])) == ([0, 3, 6, 9][: 2 * epochs], expected)
+    for step, one in records[many].items():
         assert one.numbers() == pytest.approx(records[1][step].numbers(), rel=1e-5, abs=1e-12)
 
 

@@ -79,6 +79,16 @@ def test_a_copied_model_is_equal_and_trains_identically(make, state, policy, cop
 
 
 @pytest.mark.slow
+@each_copy
+def test_training_a_copy_leaves_the_original_weights_unchanged(copied):
+    model = sequential("float32")
+    STATES["fitted"](model)
+    other, before = copied(model), values(model)
+    other.fit(X, Y, epochs=2, verbose=0)
+    assert equal(values(model), before)
+
+
+@pytest.mark.slow
 def test_another_process_can_load_a_pickled_model(tmp_path):
     model = sequential("mixed_float16")
     STATES["fitted"](model)

@@ -33,6 +33,11 @@ NARROW_FORMATS = {
 TRAIN = {"batch_size": 32, "verbose": 0, "shuffle": False}
 
 
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "state"
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A model on eight devices after one epoch, and a folder with its state in orbax and single-file form."""

@@ -145,6 +145,12 @@ def test_only_nonfinite_values_of_weight_zero_are_replaced():
     assert [each.tolist() for each in recorded[2]] == [x.tolist()] * 2
 
 
+def test_sample_weights_with_the_wrong_shape_raise():
+    for weights in (np.zeros(2), np.zeros((3, 1, 1))):
+        with pytest.raises(ValueError, match="sample_weight has shape"):
+            MeanSquaredError()(np.ones((3, 4)), np.ones((3, 4)), weights)
+
+
 def network(policy):
     return Sequential([nn.Dense(4), nn.BatchNorm(), nn.Dense(3)], dtype=policy)
 

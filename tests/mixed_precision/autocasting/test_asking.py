@@ -125,6 +125,11 @@ def test_ops_widest_overrides_the_exceptions_of_a_row(name):
     assert ran({name: "widest"}) == ran({"<lambda>": "widest"}) == [widest]
 
 
+def test_rows_with_an_exception_have_the_rule_widest():
+    assert {row.name for row in AUTOCAST_OPERATIONS.values() if row.exception} == EXCEPTIONS.keys()
+    assert {AUTOCAST_OPERATIONS[name].rule for name in EXCEPTIONS} == {"widest"}
+
+
 def test_autocast_rule_uses_the_rows_it_is_given():
     def ran(*rows):
         rewriter = Rewriter(AutocastRule(as_settings("mixed_bfloat16", None, True), rows))
@@ -355,3 +360,7 @@ def test_a_report_shows_explicit_casts():
         ("convert_element_type", "float16", "cast by hand"),
         ("dot_general", "float16", "takes a value that was cast by hand"),
     ]
+
+
+def test_a_report_of_integer_operations_has_an_empty_summary():
+    assert autocast(lambda x: x + 1).report(jnp.arange(3)).summary() == ""

@@ -106,7 +106,9 @@ def test_disabled_turns_autocast_off_in_a_region():
     assert products(in_function, X) == ["bfloat16", "float32", "float32", "bfloat16"]
 
 
-@pytest.mark.parametrize("name", ["autocast", "autocast_disabled", "autocast.disabled", "supremum", "autocast_astype"])
+@pytest.mark.parametrize(
+    "name", ["autocast", "autocast_disabled", "autocast.disabled", "supremum", "autocast_astype", "astype"]
+)
 def test_user_scopes_and_functions_with_similar_names_have_no_effect(name):
     def function(x):
         with jax.named_scope(name):
@@ -116,6 +118,26 @@ def test_user_scopes_and_functions_with_similar_names_have_no_effect(name):
     for program in (function, jax.jit(function)):
         assert (products(autocast(program), X), dtypes(autocast(program), "exp", X)) == (["bfloat16"] * 2, ["float32"])
         assert {row.path for row in autocast(program).report(X).rows} == {name}
+
+
+@pytest.mark.parametrize("name", ["autocast_astype", "autocast", "astype"])
+def test_functions_with_similar_names_compute_the_same(name):
+    def function(x):
+        return jnp.exp(x @ W)
+
+    function.__name__ = name
+    layer = jax.jit(function)
+    assert products(autocast(layer), X) == ["bfloat16"]
+    np.testing.assert_allclose(autocast(layer)(X), layer(X), rtol=0.1)
+
+
+def test_autocast_scopes_stay_in_the_program():
+    def program(x):
+        with autocast.disabled():
+            return autocast.astype(x, "float32") @ W
+
+    sites = list(walk(jax.make_jaxpr(lambda x: autocast(program)(x))(X)))
+    assert {site.scopes for site in sites} == {("supremum.autocast", "supremum.autocast.disabled")}
 
 
 # Where autocast casts
@@ -144,6 +166,7 @@ def test_calls_and_loops_take_and_return_what_their_bodies_need():
     assert operands(autocast(lambda x: widens(x @ W)), "jit", X)[0] == ["bfloat16"]
     both = jax.jit(lambda w, x: ((x @ w).sum() + w.sum(), w))
     assert operands(autocast(both), "jit", W, X) == [["float32", "bfloat16"], ["float32", "float32"]]
+    np.testing.assert_array_equal(autocast(both)(W, X)[1], W)
     narrows = jax.checkpoint(lambda w, x: jnp.sin(x @ w))
     assert operands(autocast(narrows), "remat2", W, X)[0] == ["float32", "float32"]
     scans = autocast(lambda x: lax.scan(lambda c, _: (c @ W, c @ W), x, length=3))

@@ -121,6 +121,12 @@ def linen_rnn():
     return lambda tree: model.apply(*tree), (filled(jax.eval_shape(model.init, KEY, x)), x)
 
 
+def linen_attention():
+    model, x = nn.MultiHeadDotProductAttention(HEADS), normal(BATCH, LENGTH, WIDTH)
+    mask = nn.make_causal_mask(x[..., 0])
+    return lambda tree: model.apply(*tree, mask=mask), (filled(jax.eval_shape(model.init, KEY, x)), x)
+
+
 class VitBlock(nnx.Module):
     def __init__(self, rngs):
         self.norms = nnx.List([nnx.LayerNorm(WIDTH, rngs=rngs) for _ in range(2)])
@@ -165,6 +171,18 @@ def equinox_convolutions():
     return mapped_over_batch(model, normal(BATCH, 3, 8, 8, seed=6))
 
 
+def equinox_attention():
+    attention = filled(eqx.filter_eval_shape(eqx.nn.MultiheadAttention, HEADS, WIDTH, use_key_bias=True, key=KEY))
+    mask = jnp.tril(jnp.ones((LENGTH, LENGTH), bool))
+    params, static = eqx.partition(attention, eqx.is_array)
+
+    def run(tree):
+        model = eqx.combine(tree[0], static)
+        return jax.vmap(lambda x: model(x, x, x, mask=mask))(tree[1])
+
+    return run, (params, normal(BATCH, LENGTH, WIDTH))
+
+
 def equinox_lstm():
     def run(tree):
         cell, inputs = tree
@@ -179,6 +197,18 @@ def equinox_lstm():
     return run, (cell, normal(LENGTH, BATCH, WIDTH))
 
 
+def equinox_gru():
+    def run(tree):
+        cell, inputs = tree
+        state = jnp.zeros((BATCH, WIDTH))
+        for x in inputs:
+            state = jax.checkpoint(jax.vmap(cell))(x, state)
+        return state
+
+    cell = filled(eqx.filter_eval_shape(eqx.nn.GRUCell, WIDTH, WIDTH, key=KEY))
+    return run, (cell, normal(3, BATCH, WIDTH))
+
+
 def mlp():
     return filled(eqx.filter_eval_shape(eqx.nn.MLP, WIDTH, WIDTH, WIDTH, depth=2, activation=jax.nn.gelu, key=KEY))
 
@@ -188,8 +218,8 @@ def equinox_mlp():
 
 
 MODELS = [
-    jax_nn, transformer_block, linen_convolutions, linen_rnn, nnx_vit_block, equinox_convolutions,
-    equinox_lstm, equinox_mlp,
+    jax_nn, transformer_block, linen_convolutions, linen_rnn, linen_attention, nnx_vit_block, equinox_convolutions,
+    equinox_attention, equinox_lstm, equinox_gru, equinox_mlp,
 ]  # fmt: skip
 
 

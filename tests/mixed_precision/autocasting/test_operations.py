@@ -436,6 +436,16 @@ def test_constants_count_as_numbers_after_operations_that_keep_them_constant():
     assert {name: dtypes_after(name) for name in moving} == expected
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp"])
+def test_softmax_and_logsumexp_run_in_float32_throughout(name, policy):
+    closed = jax.make_jaxpr(autocast(lambda x: getattr(jax.nn, name)(product(x)), policy))(MATRIX)
+    computed = {"reduce_max", "max", "sub", "exp", "reduce_sum", "log", "div", "add"}
+    found = [site.equation for site in walk(closed) if site.equation.primitive.name in computed]
+    assert len(found) >= 5
+    assert {dtype for equation in found for dtype in dtypes_of(equation.outvars)} == {"float32"}
+
+
 SAME_RULE = {
     "dot_general": "ragged_dot_general conv_general_dilated",
     "exp": "exp2 expm1 pow cosh sinh",
@@ -538,3 +548,15 @@ def test_a_number_divided_by_an_array_runs_in_float32(number, policy):
         assert dtypes_of(site.invars) == ["float32"] * 2
     (site,), _ = sites_of("div", autocast(lambda x: product(x) / (number or 2.0), policy), MATRIX)
     assert dtypes_of(site.invars) == [dtype_with_number(number, POLICIES[policy])] * 2
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("number", [1e-8, 70000.0, -1e9])
+def test_numbers_outside_the_narrow_range_are_kept_exactly(number):
+    found = jax.jit(autocast(lambda x: jnp.where(x > 2, product(x), number), "mixed_float16"))(MATRIX)
+    np.testing.assert_array_equal(found, np.full((SIZE, SIZE), number, np.float32))
+
+
+def test_computed_scalars_count_as_arrays():
+    (site,), _ = sites_of("add", autocast(lambda x: product(x) + jnp.sin(jnp.float32(0.5)), "mixed_float16"), MATRIX)
+    assert dtypes_of(site.invars) == ["float32"] * 2

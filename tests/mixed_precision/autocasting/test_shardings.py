@@ -111,3 +111,15 @@ def test_autocast_keeps_shardings_and_adds_no_collectives(case, kind):
         assert jitted.dtype == wanted.dtype == np.float32
         np.testing.assert_allclose(jitted, wanted, atol=0.05 * np.abs(wanted).max())
         np.testing.assert_allclose(alone, wanted, atol=0.05 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_types_of_autocast_functions_have_the_shardings_of_the_plain_functions(case):
+    function, args = CASES[case]
+    mesh_in_force = mesh(AxisType.Explicit)
+    with jax.set_mesh(mesh_in_force):
+        args = put(args, mesh_in_force)
+        plain, cast = (jax.eval_shape(each, *args) for each in (function, autocast(function, "mixed_bfloat16")))
+    assert jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype, leaf.sharding), plain) == jax.tree.map(
+        lambda leaf: (leaf.shape, leaf.dtype, leaf.sharding), cast
+    )

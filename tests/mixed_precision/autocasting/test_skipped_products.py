@@ -126,6 +126,7 @@ SILENT = {
     "nothing to cast, disabled": (lambda x: autocast.disabled()(lambda x: jnp.exp(x))(x), {}),
     "nothing to cast, of 16 bits": (lambda x: jnp.exp(x.astype("bfloat16")), {}),
     "nothing to cast, of integers": (lambda x: jnp.arange(3), {}),
+    "autocast inside": (lambda x: autocast(lambda x: x @ W)(x), {}),
     "a callback": (lambda x: jax.pure_callback(lambda x: x, jax.ShapeDtypeStruct(x.shape, x.dtype), x @ W), {}),
 }  # fmt: skip
 UNKNOWN = Primitive("unknown_to_all")
@@ -137,6 +138,8 @@ def test_no_warning_if_all_products_are_cast_or_left_on_request(name):
     function, kwargs = SILENT[name]
     jax.make_jaxpr(autocast(function, **kwargs))(X)  # warnings are errors here
     assert uncast(function, X, **kwargs) == ""
+    found = autocast(function, **kwargs).report(X).products
+    assert (found.left, found.casts_nothing) == ((), False)
 
 
 @jax.custom_vjp
@@ -218,6 +221,11 @@ def test_the_warning_can_be_filtered():
     assert caught == []
 
 
+def test_library_functions_are_named_with_their_file_and_line():
+    text = uncast(lambda x: LEFT["custom_vjp with a scan inside"][0](x), X)
+    assert re.search(r"inside 'fn_wrapped' \(\S+equinox\S+\.py:\d+, called at \S+:\d+\)", text)
+
+
 def test_reports_list_uncast_products_as_data_and_text():
     with pytest.warns(UncastProductsWarning):
         report = autocast(lambda x: outer(x) @ (layer(x).T @ x) * 2).report(X)
@@ -258,15 +266,16 @@ MINE.def_abstract_eval(lambda x, function: x)
 # solver's own products stay in float32, like all linear algebra of JAX.
 CLOSED = {
     "solver": (
-        solved(symmetric), r"left \d+ of \d+ .*'custom_linear_solve of .*\({}:\d+", "apply autocast to that function",
-        solved(autocast(symmetric)),
+        solved(symmetric), r"left \d+ of \d+ products in float32, inside 'custom_linear_solve of .*\({}:\d+",
+        "apply autocast to that function", solved(autocast(symmetric)),
     ),
     "kernel": (
-        in_kernel(lambda x: x), r"left 1 of 1 .*'pallas_call of kernel' \({}:\d+", "x.astype('bfloat16')",
-        in_kernel(lambda x: x.astype("bfloat16")),
+        in_kernel(lambda x: x), r"left 1 of 1 products in float32, inside 'pallas_call of kernel' \({}:\d+",
+        "x.astype('bfloat16')", in_kernel(lambda x: x.astype("bfloat16")),
     ),
     "primitive": (
-        lambda x: MINE.bind(x, function=jax.make_jaxpr(lambda x: layer(x @ W))(x)), "left 2 of 2 .*'mine_calls of ",
+        lambda x: MINE.bind(x, function=jax.make_jaxpr(lambda x: layer(x @ W))(x)),
+        "left 2 of 2 products in float32, inside 'mine_calls of ",
         "ops={'mine_calls': 'declared'}", None,
     ),
 }  # fmt: skip
@@ -282,6 +291,8 @@ def test_products_in_operations_that_autocast_does_not_rewrite_are_reported(name
     if fixed is not None:
         assert uncast(fixed, X) == ""
         np.testing.assert_allclose(jax.jit(autocast(fixed))(X), program(X), rtol=0.05, atol=0.05)
+    if name == "solver":  # two products of W for each of at least four calls
+        assert products(autocast(fixed), X).count("bfloat16") >= 2 * 4
 
 
 def test_a_registered_primitive_is_left_on_request():

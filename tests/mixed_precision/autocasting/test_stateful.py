@@ -75,6 +75,13 @@ def test_results_and_state_match_those_without_autocast(name):
     assert any(np.any(value != state_of(Model(nnx.Rngs(0)))[path]) for path, value in after.items() if "mean" in path)
 
 
+@pytest.mark.slow
+def test_products_are_cast_and_statistics_are_not():
+    report = autocast(loss, "mixed_bfloat16").report(Model(nnx.Rngs(0)), X, Y)
+    assert {row.dtype for row in report.rows if row.operation == "dot_general"} == {"bfloat16"}
+    assert {row.dtype for row in report.rows if row.operation == "reduce_sum"} == {"float32"}
+
+
 def test_reports_do_not_change_the_module():
     model = Model(nnx.Rngs(0))
     before = state_of(model)
@@ -163,3 +170,14 @@ def test_an_error_leaves_the_module_unchanged():
     assert "calls" in before
     for path, value in state_of(model).items():
         np.testing.assert_array_equal(value, before[path], err_msg=path)
+
+
+@pytest.mark.slow
+def test_no_tracers_stay_in_a_module():
+    model = Model(nnx.Rngs(0))
+    with jax.checking_leaks():
+        autocast(loss)(model, X, Y)
+        autocast(loss).report(model, X, Y)
+    leaves = jax.tree.leaves(nnx.state(model))
+    assert len(leaves) > 5
+    assert not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)

@@ -141,6 +141,20 @@ def test_autocast_works_inside_and_outside_shard_map(order):
     assert [str(equation.invars[0].aval.dtype) for equation in sums] == ["float32"]
 
 
+def test_a_pallas_kernel_gets_the_dtypes_it_declares():
+    from jax.experimental import pallas as pl
+
+    def kernel(x_ref, out_ref):
+        out_ref[...] = x_ref[...] * 2
+
+    def program(x):
+        return pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((4, 8), jnp.float32), interpret=True)(x @ W)
+
+    np.testing.assert_allclose(jax.jit(autocast(program))(X), 2 * X @ W, rtol=0.02, atol=0.05)
+    (row,) = [row for row in autocast(program).report(X).rows if row.operation == "pallas_call"]
+    assert row.dtype == "float32"
+
+
 def test_a_callback_gets_the_dtypes_it_declares():
     seen = []
 

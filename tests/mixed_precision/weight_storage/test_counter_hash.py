@@ -69,6 +69,13 @@ def test_one_element_over_many_steps_is_uniform():
         assert abs(z_of_chi_squared(np.bincount((drawn >> shift) & 255, minlength=256))) < 4
 
 
+def test_the_chi_squared_test_finds_a_weak_generator():
+    """Marsaglia's xorshift without the multiplications has linear bits, and a plain counter is not random at all."""
+    counter = np.arange(COUNT, dtype=np.uint32)
+    weak = np.bincount(((counter >> 3) & 15) * 16 + ((np.roll(counter, -1) >> 3) & 15), minlength=256)
+    assert abs(z_of_chi_squared(weak)) > 100
+
+
 def test_seeds_whose_first_words_collide_in_different_steps_differ_in_the_second():
     """A key of 32 bits would repeat the whole stream."""
     seeds = jnp.arange(COUNT, dtype=jnp.uint32)
@@ -101,6 +108,12 @@ def test_distant_indices_are_independent_where_a_hash_of_two_multiplications_fai
     index, keys = np.arange(COUNT, dtype=np.uint32), np.random.default_rng(0).integers(2**32, size=6, dtype="uint32")
     assert max(worst_of_strides(lowbias32(index ^ key)) for key in keys) > 10
     assert max(worst_of_strides(np.asarray(BITS(jnp.int32(step)))) for step in range(6)) < 5
+
+
+def test_the_same_arguments_give_the_same_bits_and_others_do_not():
+    np.testing.assert_array_equal(bits(), HERE)
+    for other in (bits(seed=1), bits(path="layers/1/kernel"), bits(step=8)):
+        assert (other == HERE).mean() < 1e-4
 
 
 @pytest.mark.compiled
