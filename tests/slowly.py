@@ -5,6 +5,8 @@ import inspect
 
 import pytest
 
+import memory
+
 SHOWN = 20
 """How many failed cases `for_each` shows."""
 LONG_EXAMPLES = {
@@ -80,6 +82,7 @@ def for_each(names, values, *, one_in=1, one_slow_in=1):
                 except (Exception, pytest.fail.Exception) as error:
                     failed.append(f"{value}: {type(error).__name__}: {str(error)[:1000]}")
                     errors.append(error)
+                memory.give_back()
             if failed:
                 text = "\n".join([f"{len(failed)} of {len(share)} cases failed:", *failed[:SHOWN]])
                 raise AssertionError(text) from errors[0]

@@ -13,7 +13,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import memory
 import supremum
 from arrays import every_format
 from optional_packages import import_or_skip
@@ -83,7 +82,6 @@ def test_functions_of_two_arrays_promote_as_the_rules_decide(xp, rules):
             _check_pairs(xp, name, rules, step=1)
         elif rules == "jax-x64" or name == "concat":  # JAX compiles each call
             _check_pairs(xp, name, rules, step=13)
-        memory.give_back()
 
 
 def _check_pairs(xp, name, rules, step):
