@@ -1,4 +1,4 @@
-"""The time of a profiled training step and of its compilation, compared with the step alone.
+"""The time of a measured training step and of its compilation, compared with the step alone.
 
 make bench
 """
@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from supremum.numerics import profile
+from supremum.numerics import attribute, first_nonfinite, profile
 
 WIDTH, LAYERS = 1024, 3
 
@@ -67,6 +67,27 @@ def test_a_training_step(benchmark, figures, batch, histogram):
     what = f"a step of {LAYERS} layers of width {WIDTH}, batch {batch:,}, {counted}"
     figures.compare(f"{what}, profiled", *zip(*running, strict=True), "the step")
     figures.compare(f"{what}, compiled", *zip(*compiling, strict=True), "compiling the step")
+
+
+MEASURES = {"profile": profile, "first_nonfinite": first_nonfinite, "attribute": lambda fn: attribute(fn, output=1)}
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_a_later_call(benchmark, figures, name):
+    given, jitted = arguments(128), jax.jit(step)
+    both, taken = (MEASURES[name](jitted), jitted), []
+
+    def measure():
+        seconds = []
+        for function in both:
+            start = time.perf_counter()
+            jax.block_until_ready(function(*given))
+            seconds.append(time.perf_counter() - start)
+        taken.append(seconds)
+
+    benchmark.pedantic(measure, rounds=20, warmup_rounds=2)
+    what = f"a jitted step of {LAYERS} layers of width {WIDTH}, batch 128, under {name}, in later calls"
+    figures.compare(what, *zip(*taken, strict=True), "the step")
 
 
 def test_the_counts_do_not_grow_with_sizes_and_iterations(benchmark, figures):

@@ -27,6 +27,7 @@ class TracedCall:
         result_of: the same, but changes nothing: mutable objects in the result are placeholders.
         result_paths: for each result of the program, its path in the function's result, such as `"params/bias"`; None
             if it is the new value of an argument.
+        is_lifted: whether mutable objects are among the arguments; such a call is traced anew each time.
     """
 
     program: ClosedJaxpr
@@ -35,6 +36,7 @@ class TracedCall:
     put_back: Callable[[Sequence[Any]], Any]
     result_of: Callable[[Sequence[Any]], Any]
     result_paths: tuple[str | None, ...]
+    is_lifted: bool
 
 
 def traced_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], under: str) -> TracedCall:
@@ -76,7 +78,7 @@ def traced_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
         return result if lift is None else result[1]
 
     program = jax.make_jaxpr(traced)(*arrays)
-    return TracedCall(program, arrays, _paths((args, kwargs)), put_back, result_of, result_paths)
+    return TracedCall(program, arrays, _paths((args, kwargs)), put_back, result_of, result_paths, lift is not None)
 
 
 def _paths(tree: Any) -> list[tuple[Any, ...]]:

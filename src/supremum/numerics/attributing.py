@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from supremum.bounded_cache import Bounded
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.jaxprs import Plan, TracedCall, has_tracers, interpret
 from supremum.numerics.calls import trace_to_run
 from supremum.numerics.error_flow import ErrorFlow
 from supremum.numerics.error_tallies import probes_of
 from supremum.numerics.paired_values import Pair, full
-from supremum.numerics.plain_runs import Choice, PlainRun, in_float64
+from supremum.numerics.plain_runs import Chosen, PlainRun, in_float64
 from supremum.numerics.widening import FLOAT64, in_dtype, is_floating
 from supremum.typing import PyTree
 
@@ -24,6 +26,9 @@ Output: TypeAlias = "int | str | Callable[[PyTree], PyTree] | None"
 """A part of the result: its index, its path, a function of the result that returns it, or None for the whole result."""
 Select: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 """Selects or computes the values whose error is explained, from the results of the program in float64."""
+
+_CHANGES = 32
+"""How many changes of one program are kept compiled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,35 +86,42 @@ def checked_output(output: object) -> None:
         raise OperandError(f"output must be an index, a path or a function of the result, got {shown(output)}")
 
 
-def trace_output(
-    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], output: Output, under: str
-) -> tuple[TracedCall, Select]:
-    """Trace a call of a function that will run, outside of all transformations, and find what to explain of its result.
+def trace_untransformed(
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], under: str
+) -> TracedCall:
+    """Trace a call of a function that will run, outside of all transformations.
 
     Args:
         fn: the function.
         args: the positional arguments.
         kwargs: the keyword arguments.
-        output: an index of the result, a path, a function, or None for all.
         under: the name of what runs it, for messages.
 
     Raises:
         OperandError: for arguments without an array.
-        ArgumentError: for a function with side effects, in a transformation, and if the output selects no
-            floating-point values.
-        UnknownNameError: for a path that the result does not have.
+        ArgumentError: for a function with side effects, and in a transformation.
     """
     if has_tracers((args, kwargs)):
         raise ArgumentError(f"{under} runs a whole program and cannot be transformed; call it outside of jax.jit")
-    call = trace_to_run(fn, args, kwargs, under)
-    return call, _selection(call, output, under)
+    return trace_to_run(fn, args, kwargs, under)
 
 
-def _selection(call: TracedCall, output: Output, under: str) -> Select:
-    avals = call.program.out_avals
+def selection(call: TracedCall, output: Output, under: str) -> Select:
+    """What to explain of the result of a call.
+
+    Args:
+        call: the call, which is not kept.
+        output: an index of the result, a path, a function, or None for all.
+        under: the name of what runs it, for messages.
+
+    Raises:
+        ArgumentError: if the output selects no floating-point values.
+        UnknownNameError: for a path that the result does not have.
+    """
+    avals, result_of = call.program.out_avals, call.result_of
     if callable(output):
         return lambda values: [
-            in_dtype(jnp.asarray(leaf), FLOAT64) for leaf in jax.tree.leaves(output(call.result_of(values)))
+            in_dtype(jnp.asarray(leaf), FLOAT64) for leaf in jax.tree.leaves(output(result_of(values)))
         ]
     paths = {place: path for place, path in enumerate(call.result_paths) if path is not None}
     if output is not None:
@@ -129,21 +141,58 @@ def _selection(call: TracedCall, output: Output, under: str) -> Select:
     return lambda values: [values[place] for place in places]
 
 
-def find_shares(plan: Plan, arrays: Sequence[Any], select: Select) -> ErrorShares:
-    """Run a program narrow and in float64, and attribute the error of its result.
+class ErrorPrograms:
+    """What runs to explain the error of a program's result; each is compiled when it first runs.
 
     Args:
         plan: the program.
-        arrays: its operands.
         select: selects the values to explain.
     """
 
-    def flow(probes: Mapping[int, Any], operands: Sequence[Any]) -> Any:
-        results, facts = interpret(plan, list(map(Pair, operands)), ErrorFlow(probes))
+    def __init__(self, plan: Plan, select: Select) -> None:
+        self.plan = plan
+        self._select = select
+        self._with_errors = jax.jit(jax.grad(self._run_with_errors, has_aux=True))
+        self._in_float64 = jax.jit(self._run_in_float64)
+        self._changed: Bounded[Hashable, Callable[..., Any]] = Bounded(_CHANGES)
+
+    def find_shares(self, arrays: Sequence[Any]) -> ErrorShares:
+        """Run the program narrow and in float64, and attribute the error of its result.
+
+        Args:
+            arrays: its operands.
+        """
+        shares, (outputs, wide, error, size, facts) = _run(self._with_errors, probes_of(self.plan), list(arrays))
+        shares, facts = jax.tree.map(np.asarray, (shares, facts))
+        return ErrorShares(outputs, Reference(wide, float(size)), float(error), shares, facts)
+
+    def find_reference(self, arrays: Sequence[Any]) -> Reference:
+        """Run the program in float64.
+
+        Args:
+            arrays: its operands.
+        """
+        values, size = _run(self._in_float64, list(arrays))
+        return Reference(values, float(size))
+
+    def measure_change(self, arrays: Sequence[Any], reference: Reference, chosen: Mapping[int, Chosen]) -> float:
+        """Measure the error, as in `ErrorShares`, with some operations in another dtype.
+
+        Args:
+            arrays: the operands of the program.
+            reference: what the program gives in float64.
+            chosen: the dtypes, by the number of the step.
+        """
+        key = frozenset(chosen.items())
+        run = self._changed.setdefault(key, jax.jit(partial(self._run_changed, dict(chosen))))
+        return float(_run(run, list(arrays), reference.values, reference.size or 1.0))
+
+    def _run_with_errors(self, probes: Mapping[int, Any], operands: Sequence[Any]) -> Any:
+        results, facts = interpret(self.plan, list(map(Pair, operands)), ErrorFlow(probes))
         pairs = list(map(full, results))
-        narrow = select([in_dtype(each.narrow, FLOAT64) for each in pairs])
-        wide = select([each.reference for each in pairs])
-        errors = _errors(pairs, select)
+        narrow = self._select([in_dtype(each.narrow, FLOAT64) for each in pairs])
+        wide = self._select([each.reference for each in pairs])
+        errors = _errors(pairs, self._select)
         differences = [left - right for left, right in zip(narrow, wide, strict=True)]
         size = _size(wide)
         if _is_number(wide):
@@ -152,15 +201,27 @@ def find_shares(plan: Plan, arrays: Sequence[Any], select: Select) -> ErrorShare
             total, error = _norm(errors, differences, size)
         return total, ([each.narrow for each in results], wide, error, size, facts)
 
-    shares, (outputs, wide, error, size, facts) = _run(jax.grad(flow, has_aux=True), probes_of(plan), list(arrays))
-    shares, facts = jax.tree.map(np.asarray, (shares, facts))
-    return ErrorShares(outputs, Reference(wide, float(size)), float(error), shares, facts)
+    def _run_in_float64(self, operands: Sequence[Any]) -> Any:
+        wide = [in_dtype(each, FLOAT64) for each in operands]
+        results, _ = interpret(self.plan, wide, PlainRun(in_float64))
+        values = self._select([in_dtype(each, FLOAT64) for each in results])
+        return values, _size(values)
+
+    def _run_changed(
+        self, chosen: Mapping[int, Chosen], operands: Sequence[Any], references: Sequence[Any], size: Any
+    ) -> Any:
+        results, _ = interpret(self.plan, operands, PlainRun(lambda step: chosen.get(step.number)))
+        changed = self._select([in_dtype(each, FLOAT64) for each in results])
+        differences = [left - right for left, right in zip(changed, references, strict=True)]
+        if _is_number(references):
+            return jnp.real(differences[0]).reshape(())
+        return jnp.sqrt(_square(differences)) / size
 
 
 def _run(function: Callable[..., Any], *operands: Any) -> Any:
-    """Compile and run a function with 64 bits, and without the flags that would stop at the first NaN."""
+    """Run a compiled function with 64 bits, and without the flags that would stop at the first NaN."""
     with jax.enable_x64(True), jax.debug_nans(False), jax.debug_infs(False):
-        return jax.block_until_ready(jax.jit(function)(*operands))
+        return jax.block_until_ready(function(*operands))
 
 
 def _is_number(values: Sequence[Any]) -> bool:
@@ -202,44 +263,3 @@ def _norm(errors: Sequence[Any], differences: Sequence[Any], size: Any) -> tuple
         (jnp.sum(jnp.real(each * way)) for each, way in zip(errors, directions, strict=True)), jnp.zeros((), FLOAT64)
     )
     return total, jnp.sqrt(_square(differences)) / jnp.where(size == 0, 1, size)
-
-
-def reference_of(plan: Plan, arrays: Sequence[Any], select: Select) -> Reference:
-    """Run a program in float64.
-
-    Args:
-        plan: the program.
-        arrays: its operands.
-        select: selects the values whose error is measured.
-    """
-
-    def run(operands: Sequence[Any]) -> Any:
-        wide = [in_dtype(each, FLOAT64) for each in operands]
-        results, _ = interpret(plan, wide, PlainRun(in_float64))
-        values = select([in_dtype(each, FLOAT64) for each in results])
-        return values, _size(values)
-
-    values, size = _run(run, list(arrays))
-    return Reference(values, float(size))
-
-
-def measure_change(plan: Plan, arrays: Sequence[Any], select: Select, reference: Reference, choose: Choice) -> float:
-    """Measure the error, as in `ErrorShares`, with some operations in another dtype.
-
-    Args:
-        plan: the program.
-        arrays: its operands.
-        select: selects the values to explain.
-        reference: what the program gives in float64.
-        choose: the dtypes.
-    """
-
-    def run(operands: Sequence[Any], references: Sequence[Any]) -> Any:
-        results, _ = interpret(plan, operands, PlainRun(choose))
-        changed = select([in_dtype(each, FLOAT64) for each in results])
-        differences = [left - right for left, right in zip(changed, references, strict=True)]
-        if _is_number(references):
-            return jnp.real(differences[0]).reshape(())
-        return jnp.sqrt(_square(differences)) / (reference.size or 1)
-
-    return float(_run(run, list(arrays), reference.values))

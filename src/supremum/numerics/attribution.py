@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeAlias
 
 from supremum.argument_checks import function
 from supremum.errors import ArgumentError
 from supremum.formats import DType
-from supremum.jaxprs import Plan, Step
+from supremum.jaxprs import Plan, Step, TracedCall
 from supremum.mixed_precision import Policy, PolicyMap, as_settings, autocasted
-from supremum.numerics.attributing import Output, checked_output, find_shares, measure_change, trace_output
+from supremum.numerics.attributing import ErrorPrograms, Output, checked_output, selection, trace_untransformed
 from supremum.numerics.attribution_report import DECLARED, Attribution, Change
 from supremum.numerics.dataflow import Dataflow
 from supremum.numerics.diagnosis import AMPLIFYING, Diagnosis, Effect, diagnose
 from supremum.numerics.error_tallies import has_row
-from supremum.numerics.plain_runs import Choice
+from supremum.numerics.kept_programs import KeptPrograms
+from supremum.numerics.plain_runs import Chosen
 from supremum.numerics.plans import measured_plan
 from supremum.numerics.widening import FLOAT32, FLOAT64, floating_avals
 from supremum.typing import DTypeLike
@@ -44,7 +45,7 @@ def attribute(
     `jit`, `grad`, `vmap`, `scan`, `cond`, `checkpoint` and functions with custom derivatives may be used inside; their
     operations have rows of their own. A `while_loop` has no derivative backwards: the operations inside have their own
     errors only, and the loop is one row with the error measured at its end. Scans keep what their derivative needs, as
-    `jax.grad` does.
+    `jax.grad` does. If `fn` is jitted, later calls with arguments of the same kind compile nothing.
 
     Args:
         fn: any function of arrays that JAX can trace, jitted or not, without side effects. Modules of Flax nnx are
@@ -84,18 +85,21 @@ def attribute(
         raise ArgumentError("ops changes what autocast decides, and policy='declared' uses no autocast; leave out ops")
     checked_output(output)
 
+    def prepare(call: TracedCall) -> ErrorPrograms:
+        select = selection(call, output, "attribute")
+        program = call.program if settings is None else autocasted(call.program, settings)
+        return ErrorPrograms(measured_plan(program, "attribute"), select)
+
+    kept = KeptPrograms(prepare)
+
     @wraps(fn, updated=())
     def explain(*args: Any, **kwargs: Any) -> Attribution:
-        call, select = trace_output(fn, args, kwargs, output, "attribute")
-        program = call.program if settings is None else autocasted(call.program, settings)
-        plan = measured_plan(program, "attribute")
-        run, flow = find_shares(plan, call.arrays, select), Dataflow(plan)
-        diagnoses = diagnose(plan, run, flow)
-
-        def measure(choose: Choice) -> float:
-            return measure_change(plan, call.arrays, select, run.reference, choose)
-
-        change = _best_change(plan, measure, run.error, diagnoses, flow)
+        call = trace_untransformed(fn, args, kwargs, "attribute")
+        programs = kept.of(call)
+        run, flow = programs.find_shares(call.arrays), Dataflow(programs.plan)
+        diagnoses = diagnose(programs.plan, run, flow)
+        measure = partial(programs.measure_change, call.arrays, run.reference)
+        change = _best_change(programs.plan, measure, run.error, diagnoses, flow)
         outputs = call.put_back(run.outputs)
         name = DECLARED if settings is None else str(settings.policy)
         return Attribution(outputs, name, run, diagnoses, change)
@@ -103,8 +107,8 @@ def attribute(
     return explain
 
 
-_Measure: TypeAlias = Callable[[Choice], float]
-"""Measures the error of the result with some operations in another dtype."""
+_Measure: TypeAlias = Callable[[Mapping[int, Chosen]], float]
+"""Measures the error of the result with some operations in another dtype, by the number of the step."""
 
 
 def _best_change(
@@ -143,15 +147,11 @@ def _try_change(plan: Plan, measure: _Measure, diagnosis: Diagnosis, flow: Dataf
     chosen = flow.feeding(step) if diagnosis.effect in AMPLIFYING else {step.number}
     chosen |= {each.number for inner in step.inner for each in inner.every_step()}
     wide = FLOAT32 if diagnosis.dtype.itemsize < FLOAT32.itemsize else FLOAT64
-
-    def choose(each: Step) -> DType | None:
-        return wide if each.number in chosen else None
-
-    error = measure(choose)
+    error = measure(dict.fromkeys(chosen, wide))
     follows = diagnosis.effect is Effect.OVERFLOW and not math.isfinite(error)
     if follows:  # what is computed from large numbers may overflow too
         chosen |= {each.number for each in plan.every_step() if each.number > step.number}
-        error = measure(choose)
+        error = measure(dict.fromkeys(chosen, wide))
     others = [each for each in plan.every_step() if each.number in chosen - {step.number}]
     narrower = [each for each in others if has_row(each) and not each.inner and _is_narrower(each, wide)]
     return Change(str(wide), len(narrower), error, follows)

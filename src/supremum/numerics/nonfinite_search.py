@@ -12,11 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.extend.core import Var
+from jax.extend.core import ClosedJaxpr, Var
 
 from supremum.argument_checks import function
+from supremum.bounded_cache import Bounded
 from supremum.jaxprs import Plan, Site, TracedCall, aval_of, has_tracers, interpret, on_each_device
 from supremum.numerics.calls import floating_numbers, refuse_derivatives, trace_to_run
+from supremum.numerics.kept_programs import KeptPrograms
 from supremum.numerics.nonfinite_origins import NonfiniteOrigins, OriginOutcomes, OriginRecords, SourceSlot
 from supremum.numerics.nonfinite_records import (
     FIRST_ITERATION,
@@ -44,7 +46,7 @@ def first_nonfinite(fn: Callable[..., Any]) -> Callable[..., NonfiniteOrigins]:
 
     `jit`, `grad`, `vmap`, `scan`, `while_loop`, `cond`, `checkpoint` and functions with custom derivatives may be used
     inside; `jax.jit`, `jax.vmap` and `jax.shard_map` may be put around the result. The origins are then known once the
-    outermost function returned.
+    outermost function returned. If `fn` is jitted, later calls with arguments of the same kind compile nothing.
 
     Args:
         fn: any function of arrays that JAX can trace, jitted or not, without side effects. Modules of Flax nnx are
@@ -70,40 +72,66 @@ def first_nonfinite(fn: Callable[..., Any]) -> Callable[..., NonfiniteOrigins]:
     """
     function("fn", fn, "jnp.log")
 
+    programs = KeptPrograms(lambda call: _SearchPrograms(call.program))
+
     @wraps(fn, updated=())
     def search(*args: Any, **kwargs: Any) -> NonfiniteOrigins:
-        return _search(fn, trace_to_run(fn, args, kwargs, NAME))
+        call = trace_to_run(fn, args, kwargs, NAME)
+        return programs.of(call).search(call, _inputs(fn, call))
 
     return search
 
 
-def _search(fn: Callable[..., Any], call: TracedCall) -> NonfiniteOrigins:
-    plan = measured_plan(call.program, NAME, is_bad_literal)
-    sites = nonfinite_sites(plan)
-    plan = plan.entering_for(sites)
-    instrument, users = OriginFinder(sites), users_of(plan)
-    named = [var for var, value in constants_of(plan).items() if not is_neutral(users.get(var), value)]
-    constants = [SourceSlot("constant", "", aval_of(var), users.get(var)) for var in named]
-    numbers = list(map(jnp.asarray, floating_numbers(call)))
+class _SearchPrograms:
+    """The two programs that find the origins in a program, compiled when they first run.
 
-    def find(values: tuple[Any, ...], operands: list[Any]) -> tuple[list[Any], OriginRecords]:
-        here = plan.with_constants(values)
+    Args:
+        program: the program.
+    """
+
+    def __init__(self, program: ClosedJaxpr) -> None:
+        plan = measured_plan(program, NAME, is_bad_literal)
+        self._sites = nonfinite_sites(plan)
+        self._plan = plan.entering_for(self._sites)
+        users = users_of(self._plan)
+        self._constants = {
+            var: SourceSlot("constant", "", aval_of(var), users.get(var))
+            for var, value in constants_of(self._plan).items()
+            if not is_neutral(users.get(var), value)
+        }
+        self._find = jax.jit(refuse_derivatives(self._find_origins, NAME))
+        self._follow: Bounded[tuple[int, ...] | None, Callable[..., OriginOutcomes]] = Bounded(8)
+
+    def search(self, call: TracedCall, inputs: Sequence[SourceSlot]) -> NonfiniteOrigins:
+        """Run the programs on the operands of a call.
+
+        Args:
+            call: the call.
+            inputs: the floating operands.
+        """
+        numbers = list(map(jnp.asarray, floating_numbers(call)))
+        # The flags would stop at the first NaN.
+        with jax.debug_nans(False), jax.debug_infs(False):
+            results, records = self._find(self._plan.constants, call.arrays, numbers)
+            outcomes, followed = None, _followed(records)
+            if followed != ():
+                follow = partial(_follow, self._plan, self._sites, followed, list(self._constants))
+                follow = self._follow.setdefault(followed, jax.jit(follow))
+                outcomes = follow(self._plan.constants, call.arrays, records)
+        slots, sites = (*inputs, *self._constants.values()), tuple(self._sites.values())
+        return NonfiniteOrigins(call.put_back(results), records, outcomes, sites, slots, followed)
+
+    def _find_origins(
+        self, values: tuple[Any, ...], operands: list[Any], numbers: list[Any]
+    ) -> tuple[list[Any], OriginRecords]:
+        here, instrument = self._plan.with_constants(values), OriginFinder(self._sites)
         results, records = interpret(here, operands, instrument)
         known = constants_of(here)
-        counts = [count_bad([each]) for each in (*_floating(operands), *(jnp.asarray(known[var]) for var in named))]
-        sources = jnp.stack(counts) if counts else jnp.zeros((0, 2), "uint32")
+        sources = *_floating(operands), *(jnp.asarray(known[var]) for var in self._constants)
+        counts = [count_bad([each]) for each in sources]
+        bad = jnp.stack(counts) if counts else jnp.zeros((0, 2), "uint32")
         outputs = count_bad([*_floating(results), *numbers])
-        return results, OriginRecords(instrument.table(records)[None], sources[None], outputs[None])
-
-    # The flags would stop at the first NaN.
-    with jax.debug_nans(False), jax.debug_infs(False):
-        results, records = jax.jit(refuse_derivatives(find, NAME))(plan.constants, call.arrays)
-        outcomes, followed = None, _followed(records)
-        if followed != ():
-            follow = jax.jit(partial(_follow, plan, sites, followed, named))
-            outcomes = follow(plan.constants, call.arrays, records)
-    slots = *_inputs(fn, call), *constants
-    return NonfiniteOrigins(call.put_back(results), records, outcomes, tuple(sites.values()), slots, followed)
+        return results, OriginRecords(instrument.table(records)[None], bad[None], outputs[None])
 
 
 def _followed(records: OriginRecords) -> tuple[int, ...] | None:

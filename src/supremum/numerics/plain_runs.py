@@ -48,9 +48,10 @@ class RoundedTo:
     dtype: DType
 
 
-Choice: TypeAlias = Callable[[Step], DType | RoundedTo | None]
-"""The dtype that an equation runs in at least, or the one that it rounds to; None for the widest dtype of its operands,
-and at least the one that it declares."""
+Chosen: TypeAlias = DType | RoundedTo
+"""The dtype that an equation runs in at least, or the one that it rounds to."""
+Choice: TypeAlias = Callable[[Step], Chosen | None]
+"""What an equation runs in; None for the widest dtype of its operands, and at least the one that it declares."""
 
 
 def in_float64(_: Step) -> DType:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import jax
+from jax.extend.core import ClosedJaxpr
 
 from supremum.argument_checks import flag, function, iterable
 from supremum.errors import OperandError
 from supremum.formats import Format, Kind, as_format
-from supremum.jaxprs import TracedCall, interpret
+from supremum.jaxprs import interpret
 from supremum.numerics.calls import refuse_derivatives, trace_to_run
+from supremum.numerics.kept_programs import KeptPrograms
 from supremum.numerics.plans import measured_plan, steps_with_values
 from supremum.numerics.report import Profile
-from supremum.numerics.tallied_results import MADE, Counting, CountingApart, slots_of, two_lanes
+from supremum.numerics.tallied_results import MADE, Counting, CountingApart, Slot, slots_of, two_lanes
 from supremum.numerics.tallies import Tally
 from supremum.typing import DTypeLike
 
@@ -34,7 +36,7 @@ def profile(
     `jit`, `grad`, `vmap`, `scan`, `while_loop`, `cond`, `checkpoint` and functions with custom derivatives may be used
     inside; their operations have rows of their own. Operations that only move values, such as a transposition, and
     those that the results do not depend on have none. `jax.jit`, `jax.vmap` and `jax.shard_map` may be put around the
-    result.
+    result. If `fn` is jitted, later calls with arguments of the same kind compile nothing, and take about two steps.
 
     Args:
         fn: any function of arrays that JAX can trace, jitted or not, without side effects. Modules of Flax nnx are
@@ -69,9 +71,16 @@ def profile(
     rows = as_formats(formats)
     flag("histogram", histogram)
 
+    programs = KeptPrograms(lambda call: _counting_program(call.program, rows, histogram))
+
     @wraps(fn, updated=())
     def count(*args: Any, **kwargs: Any) -> Profile:
-        return _profile(trace_to_run(fn, args, kwargs, "profile"), rows, histogram)
+        call = trace_to_run(fn, args, kwargs, "profile")
+        slots, run = programs.of(call)
+        # The flags would stop at the first NaN, which the profile is to count.
+        with jax.debug_nans(False), jax.debug_infs(False):
+            results, tallies = run(call.arrays)
+        return Profile(call.put_back(results), tallies, slots, rows)
 
     return count
 
@@ -89,8 +98,11 @@ def as_formats(formats: Iterable[DTypeLike]) -> tuple[Format, ...]:
     return tuple(rows)
 
 
-def _profile(call: TracedCall, formats: tuple[Format, ...], histogram: bool) -> Profile:
-    plan = measured_plan(call.program, "profile")
+def _counting_program(
+    program: ClosedJaxpr, formats: tuple[Format, ...], histogram: bool
+) -> tuple[tuple[Slot, ...], Callable[[list[Any]], tuple[list[Any], list[Tally]]]]:
+    """What is counted in a program, and the compiled program that counts it, a function of the operands."""
+    plan = measured_plan(program, "profile")
     slots = slots_of(steps_with_values(plan, "profile"), formats, histogram)
     plan = plan.entering_for({slot.number for slot in slots})
     counting = Counting(slots)
@@ -101,7 +113,4 @@ def _profile(call: TracedCall, formats: tuple[Format, ...], histogram: bool) -> 
         )
         return [each[MADE] for each in lanes], counting.in_order(records)
 
-    # The flags would stop at the first NaN, which the profile is to count.
-    with jax.debug_nans(False), jax.debug_infs(False):
-        results, tallies = jax.jit(refuse_derivatives(run, "profile"))(plan.constants, call.arrays)
-    return Profile(call.put_back(results), tallies, slots, formats)
+    return slots, partial(jax.jit(refuse_derivatives(run, "profile")), plan.constants)

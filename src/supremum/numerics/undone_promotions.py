@@ -9,7 +9,8 @@ from typing import Any
 from supremum.argument_checks import function
 from supremum.formats import as_format
 from supremum.jaxprs import TracedCall
-from supremum.numerics.attributing import Output, Select, checked_output, measure_change, reference_of, trace_output
+from supremum.numerics.attributing import ErrorPrograms, Output, checked_output, selection, trace_untransformed
+from supremum.numerics.kept_programs import KeptPrograms
 from supremum.numerics.plain_runs import RoundedTo
 from supremum.numerics.plans import measured_plan
 from supremum.numerics.widening import component
@@ -60,23 +61,25 @@ def promotion_costs(fn: Callable[..., Any], *, output: Output = None) -> Callabl
     function("fn", fn, "jnp.exp")
     checked_output(output)
 
+    kept = KeptPrograms(lambda call: ErrorPrograms(measured_plan(call.program, _NAME), selection(call, output, _NAME)))
+
     @wraps(fn, updated=())
     def costs(*args: Any, **kwargs: Any) -> CastReport:
-        return _costs_of(*trace_output(fn, args, kwargs, output, _NAME))
+        call = trace_untransformed(fn, args, kwargs, _NAME)
+        return _costs_of(call, kept.of(call))
 
     return costs
 
 
-def _costs_of(call: TracedCall, select: Select) -> CastReport:
-    plan, values = measured_plan(call.program, _NAME), find_widened(call.program, cost=True)
+def _costs_of(call: TracedCall, programs: ErrorPrograms) -> CastReport:
+    values = find_widened(call.program, cost=True)
     causes = [cause for cause in values.report.causes if all(map(_widens_floats, cause.casts))]
     if not causes:
         return values.report
-    reference = reference_of(plan, call.arrays, select)
+    reference = programs.find_reference(call.arrays)
 
     def measure(rounded: Mapping[int, RoundedTo]) -> float:
-        error = measure_change(plan, call.arrays, select, reference, lambda step: rounded.get(step.number))
-        return reference.relative(error)
+        return reference.relative(programs.measure_change(call.arrays, reference, rounded))
 
     as_is = measure({})
     errors: dict[int, ErrorChange] = {}

@@ -1,0 +1,101 @@
+"""Programs that measure a function are compiled in the first call of each kind, and later calls are as right as it."""
+
+import gc
+import weakref
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from supremum.numerics import attribute, first_nonfinite, profile
+from supremum.numerics.kept_programs import KeptPrograms
+from supremum.numerics.undone_promotions import promotion_costs
+
+MEASURES = {
+    # What a call tells, as numbers or text that depend on the values of the arguments.
+    "profile": (profile, lambda found: [row.values.largest for row in found.rows]),
+    "first_nonfinite": (first_nonfinite, lambda found: [(each.kind, each.cause) for each in found]),
+    "attribute": (lambda fn: attribute(fn, "declared"), lambda found: repr(found.error)),
+    "promotion_costs": (promotion_costs, lambda found: repr(found.causes[0].narrow_error.after)),
+}
+SCALE = jnp.float32(1.7)
+FIRST, SECOND = (jnp.linspace(start, 8, 5, dtype="bfloat16") for start in (1, 0))
+every_measure = pytest.mark.parametrize("name", MEASURES)
+
+
+@jax.jit
+def entropy(x):
+    p = x / x.sum()
+    return -jnp.sum(p * jnp.log(p) * SCALE)
+
+
+def compiled(caplog, call):
+    """What a call returns, and how many programs it compiles."""
+    caplog.clear()
+    with jax.log_compiles(True):
+        found = call()
+    return found, sum(record.message.startswith("Finished XLA compilation") for record in caplog.records)
+
+
+@every_measure
+def test_a_later_call_compiles_nothing_and_tells_what_a_first_one_would(name, caplog):
+    measure, told = MEASURES[name]
+    measured = measure(entropy)
+    first, number = compiled(caplog, lambda: measured(FIRST))
+    assert number > 0
+    told_first = told(first)
+    measured(SECOND)  # its NaN is followed in a program of its own
+    (second, number), fresh = compiled(caplog, lambda: measured(SECOND)), measure(entropy)(SECOND)
+    assert number == 0
+    assert told(second) == told(fresh) != told_first
+    assert str(second) == str(fresh)
+    assert told(measured(FIRST)) == told_first
+
+
+@every_measure
+def test_arguments_of_another_kind_and_other_flags_have_programs_of_their_own(name):
+    measure, told = MEASURES[name]
+    measured = measure(lambda x: jnp.sum(jnp.sin(x + SCALE)) if x.ndim == 1 else x.astype("bfloat16") * SCALE)
+    matrix = jnp.ones((2, 2), "bfloat16")
+    for x in (FIRST, matrix, FIRST):
+        assert told(measured(x)) == told(measure(measured.__wrapped__)(x))
+    with jax.enable_x64(True):
+        wide = np.linspace(0, 8, 5)
+        found, expected = profile(jax.jit(jnp.cos))(wide), MEASURES["profile"][1]
+        assert expected(found) == [np.cos(wide).max()]
+
+
+@every_measure
+def test_a_function_that_is_not_jitted_may_read_what_changes(name):
+    measure, told = MEASURES[name]
+    scales = [SCALE]
+    measured = measure(lambda x: jnp.sum(x * jnp.log(x) * scales[-1]))
+    before = told(measured(FIRST))
+    scales.append(jnp.float32(3))
+    after = told(measured(FIRST))
+    assert after == told(measure(measured.__wrapped__)(FIRST))
+    assert (before != after) == (name != "first_nonfinite")
+
+
+@every_measure
+def test_arguments_are_not_kept_and_programs_are_freed_with_the_function(name):
+    measured, x = MEASURES[name][0](entropy), jnp.linspace(1, 3, 5, dtype="bfloat16")
+    argument = weakref.ref(x)
+    measured(x)
+    del x
+    gc.collect()
+    assert argument() is None
+    kept = [each for each in gc.get_objects() if isinstance(each, KeptPrograms) and each._kept]
+    (own,) = (cell.cell_contents for cell in measured.__closure__ if cell.cell_contents in kept)
+    freed = weakref.ref(own)
+    del kept, own, measured
+    gc.collect()
+    assert freed() is None
+
+
+def test_a_call_that_jax_traces_keeps_nothing():
+    measured = profile(entropy)
+    with jax.checking_leaks():
+        found = jax.jit(lambda x: measured(x))(FIRST)
+    assert MEASURES["profile"][1](found) == MEASURES["profile"][1](measured(FIRST))
