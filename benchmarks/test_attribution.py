@@ -31,7 +31,10 @@ def arguments(width):
     return weights, jax.random.normal(for_x, (width, width))
 
 
-RUNS = {"attribute": lambda *given: numerics.attribute(loss)(*given), "gradient": lambda *given: jax.jit(jax.grad(loss))(*given)}
+RUNS = {
+    "attribute": lambda *given: numerics.attribute(loss)(*given),
+    "gradient": lambda *given: jax.jit(jax.grad(loss))(*given),
+}
 
 
 def seconds(run, given):
