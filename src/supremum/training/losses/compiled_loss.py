@@ -14,7 +14,9 @@ from supremum.errors import ArgumentError, OperandError, listed, shown
 from supremum.formats import as_format
 from supremum.nn import snake_case
 from supremum.training.data import as_inputs, as_weights
-from supremum.training.losses import cross_entropy, regression
+from supremum.training.losses import cross_entropy, hinge, overlap, regression
+from supremum.training.losses.circle import Circle
+from supremum.training.losses.ctc import CTC
 from supremum.training.losses.loss import Loss, apply_weights, finite_pair, reduce_losses
 from supremum.training.user_functions import note_place, resolve
 from supremum.typing import ArrayLike, PyTree
@@ -22,15 +24,19 @@ from supremum.typing import ArrayLike, PyTree
 _terms: ContextVar[dict[str, jax.Array] | None] = ContextVar("terms", default=None)
 
 LOSSES: tuple[Callable[[], Loss], ...] = (
-    cross_entropy.BinaryCrossentropy, cross_entropy.CategoricalCrossentropy, regression.CosineSimilarity,
-    regression.Huber, regression.KLDivergence, regression.MeanAbsoluteError, regression.MeanSquaredError,
-    regression.Poisson, cross_entropy.SparseCategoricalCrossentropy,
+    cross_entropy.BinaryCrossentropy, cross_entropy.BinaryFocalCrossentropy, cross_entropy.CategoricalCrossentropy,
+    cross_entropy.CategoricalFocalCrossentropy, cross_entropy.CategoricalGeneralizedCrossEntropy,
+    hinge.CategoricalHinge, Circle, regression.CosineSimilarity, CTC, overlap.Dice, hinge.Hinge, regression.Huber,
+    regression.KLDivergence, regression.LogCosh, regression.MeanAbsoluteError,
+    regression.MeanAbsolutePercentageError, regression.MeanSquaredError, regression.MeanSquaredLogarithmicError,
+    regression.Poisson, cross_entropy.SparseCategoricalCrossentropy, hinge.SquaredHinge, overlap.Tversky,
 )  # fmt: skip
 """The losses that can be looked up by class name, in CamelCase and snake_case."""
 
 _SHORT: dict[str, Callable[[], Loss]] = {
     "bce": cross_entropy.BinaryCrossentropy, "kld": regression.KLDivergence,
-    "mae": regression.MeanAbsoluteError, "mse": regression.MeanSquaredError,
+    "mae": regression.MeanAbsoluteError, "mape": regression.MeanAbsolutePercentageError,
+    "mse": regression.MeanSquaredError, "msle": regression.MeanSquaredLogarithmicError,
 }  # fmt: skip
 _NAMED = {
     **{snake_case(loss_class.__name__): loss_class for loss_class in LOSSES},
@@ -106,7 +112,7 @@ def as_loss(loss: str | Loss | Callable[[Any, Any], Any]) -> Loss | FunctionLoss
     Traceback (most recent call last):
         ...
     supremum.errors.UnknownNameError: unknown loss 'mean_sqared_error': did you mean 'mean_squared_error' or \
-'MeanSquaredError' or 'mean_absolute_error'?
+'MeanSquaredError' or 'mean_squared_logarithmic_error'?
     """
     return resolve("loss", loss, (Loss, FunctionLoss), _NAMED, FunctionLoss)
 
