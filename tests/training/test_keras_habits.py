@@ -36,12 +36,16 @@ SPARSE = training.SparseCategoricalCrossentropy(from_logits=True)
 def test_class_weights_are_sample_weights(labels):
     loss = training.CategoricalCrossentropy(from_logits=True) if labels.shape == (16, 3) else SPARSE
     weights = np.where(CLASSES == 1, 5.0, np.where(CLASSES == 2, 0.0, 1.0)).astype("float32")
-    arrays, made, batches, weighted = (compiled(loss=loss, units=3) for _ in range(4))
+    arrays, made, batches, weighted, by_hand = (compiled(loss=loss, units=3) for _ in range(5))
     options = {"shuffle": False, "verbose": 0}
     arrays.fit(X, labels, batch_size=8, class_weight={1: 5, 2: 0}, **options)
     made.fit(training.ArrayData(X, labels, batch_size=8, class_weight={1: 5, 2: 0}), **options)
     batches.fit([(X[:8], labels[:8]), (X[8:], labels[8:])], class_weight={1: 5.0, 2: 0.0}, **options)
     weighted.fit(X, labels, batch_size=8, sample_weight=weights, **options)
+    losses = [
+        by_hand.train_on_batch(X[part], labels[part], class_weight={1: 5, 2: 0}) for part in (slice(8), slice(8, None))
+    ]
+    assert losses == arrays.history.loss
     assert arrays.history.loss == made.history.loss == batches.history.loss == weighted.history.loss
 
 

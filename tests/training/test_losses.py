@@ -345,7 +345,18 @@ def test_as_loss_accepts_losses_and_the_names_of_keras():
     for name in ("mse", "MSE", "mean_squared_error", "MeanSquaredError"):
         assert isinstance(as_loss(name), training.MeanSquaredError)
     assert isinstance(as_loss("kld"), training.KLDivergence)
-    assert as_loss("sparse_categorical_crossentropy").name == "sparse_categorical_crossentropy"
+    for name in KERAS:
+        assert as_loss(name).name == name
+
+
+KERAS = [
+    "binary_crossentropy", "binary_focal_crossentropy", "categorical_crossentropy", "categorical_focal_crossentropy",
+    "categorical_generalized_cross_entropy", "categorical_hinge", "circle", "cosine_similarity", "ctc", "dice",
+    "hinge", "huber", "kl_divergence", "log_cosh", "mean_absolute_error", "mean_absolute_percentage_error",
+    "mean_squared_error", "mean_squared_logarithmic_error", "poisson", "sparse_categorical_crossentropy",
+    "squared_hinge", "tversky",
+]  # fmt: skip
+"""The classes in `losses.py` of Keras 3.16, by the names of their objects."""
 
 
 def test_a_plain_function_loss_gets_uncast_outputs_and_is_averaged():

@@ -321,7 +321,13 @@ class Model(nn.Network):
             return self._evaluator.predict(data, called)
 
     def train_on_batch(
-        self, x: PyTree, y: PyTree = None, *, sample_weight: ArrayLike | None = None, return_dict: bool = False
+        self,
+        x: PyTree,
+        y: PyTree = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        class_weight: Mapping[int, float] | None = None,
+        return_dict: bool = False,
     ) -> float | list[float] | dict[str, float]:
         """Run one training step on one batch.
 
@@ -329,6 +335,7 @@ class Model(nn.Network):
             x: inputs, shape (batch, ...), or a tuple or dict of them.
             y: labels, likewise.
             sample_weight: the weight of each example, shape (batch,).
+            class_weight: as for `fit`.
             return_dict: as for `evaluate`.
 
         Returns:
@@ -337,7 +344,7 @@ class Model(nn.Network):
         """
         trainer = self.compiled()
         with trainer.exclusive("train_on_batch"):
-            numbers = trainer.train_on_batch(as_one_batch(x, y, sample_weight))
+            numbers = trainer.train_on_batch(as_one_batch(x, y, sample_weight, class_weight))
         return numbers if flag("return_dict", return_dict) else trainer.evaluator.as_list(numbers)
 
     def test_on_batch(

@@ -53,9 +53,14 @@ def as_data(
     return IterableData(x, steps=steps, class_weight=class_weight, restarts=restarts)
 
 
-def as_one_batch(x: PyTree, y: PyTree = None, sample_weight: ArrayLike | None = None) -> ArrayData:
+def as_one_batch(
+    x: PyTree,
+    y: PyTree = None,
+    sample_weight: ArrayLike | None = None,
+    class_weight: Mapping[int, float] | None = None,
+) -> ArrayData:
     """All examples as one batch."""
-    return ArrayData(x, y, sample_weight, batch_size=MOST)
+    return ArrayData(x, y, sample_weight, batch_size=MOST, class_weight=class_weight)
 
 
 def as_fit_data(
