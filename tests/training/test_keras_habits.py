@@ -120,6 +120,15 @@ def test_outputs_in_a_list_have_the_names_of_their_layers():
         other.evaluate(X, [CLASSES, Y], verbose=0)
 
 
+def test_outputs_without_a_loss_need_no_labels():
+    model = two_heads()
+    model.compile("sgd", {"size": "mse"}, {"size": "mae"})
+    expected = model.evaluate(X, {"kind": CLASSES, "size": Y}, verbose=0)
+    assert model.evaluate(X, [None, Y], verbose=0) == model.evaluate(X, {"size": Y}, verbose=0) == expected
+    model.compile("sgd", {"size": "mse"})
+    assert model.train_on_batch(X, Y) == pytest.approx(expected[0])
+
+
 def test_output_names_are_unique():
     x = nn.Input((4,))
     dense = nn.Dense(1)

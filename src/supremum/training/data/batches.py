@@ -147,9 +147,10 @@ def _copy(array: Any) -> Any:
 
 
 def _list_as_array(name: str, tree: list[Any]) -> Any:
-    """Convert a list of numbers to an array; keep a list of arrays, the inputs of a model with several inputs."""
+    """Convert a list of numbers to an array; keep a list of arrays and None, those of several inputs or outputs."""
     refuse_masked(name, tree)
-    if tree and all(hasattr(part, "shape") and np.ndim(part) > 0 for part in tree):
+    arrays = [part for part in tree if part is not None]
+    if arrays and all(hasattr(part, "shape") and np.ndim(part) > 0 for part in arrays):
         return tree
     try:
         array = np.asarray(tree)

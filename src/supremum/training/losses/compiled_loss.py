@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, cast
@@ -159,20 +159,21 @@ class CompiledLoss:
         unknown = sorted(str(name) for name in by_name.keys() - self._losses.keys())
         if unknown:
             raise ArgumentError(f"loss_weights has a weight for {listed(map(shown, unknown))}, which have no loss")
+        self._is_mapping = isinstance(losses, Mapping)
         self._functions = {name: None if each is None else as_loss(each) for name, each in self._losses.items()}
         self._weights = {name: by_name.get(name, 1.0) for name in self._losses}
 
     @property
     def names(self) -> list[str]:
         """The names of the losses of outputs, such as `"digit_loss"`; none if there is only one loss."""
-        names = [f"{name}_loss" for name, function in self._functions.items() if function is not None]
+        names = [f"{name}_loss" for name in self._needed]
         return names if len(names) > 1 else []
 
     def __call__(self, y_true: PyTree, y_pred: PyTree, sample_weight: ArrayLike | None = None) -> jax.Array:
         """Compute the loss of a batch.
 
         Args:
-            y_true: labels, in the structure of the losses.
+            y_true: labels, in the structure of the losses; outputs without a loss need none.
             y_pred: outputs, in the structure of the losses.
             sample_weight: the weight of each example, shape (batch,); None if all have the same weight.
 
@@ -182,9 +183,10 @@ class CompiledLoss:
         Raises:
             ArgumentError: if labels or outputs do not have the structure of the losses; a `ValueError`.
         """
-        if all(function is None for function in self._functions.values()):
+        if not self._needed:
             return jnp.zeros((), jnp.float32)
-        labels, outputs = self._match("labels", y_true), self._match("outputs", y_pred)
+        labels = self._match("labels", self._name_partial_labels(y_true))
+        outputs = self._match("outputs", y_pred)
         record = _terms.get()
         terms: list[jax.Array] = []
         for name, function in self._functions.items():
@@ -197,12 +199,24 @@ class CompiledLoss:
                 terms.append(term if self._weights[name] == 1 else term * self._weights[name])
         return sum(terms[1:], terms[0])
 
+    @property
+    def _needed(self) -> list[Any]:
+        """The names of the outputs that have a loss."""
+        return [name for name, function in self._functions.items() if function is not None]
+
+    def _name_partial_labels(self, y_true: PyTree) -> PyTree:
+        """Name labels without names that are as many as the losses, but fewer than the outputs, as Keras does."""
+        labels, needed = entries(y_true), self._needed
+        is_ordered = len(needed) == 1 or (not self._is_mapping and len(needed) < len(self._functions))
+        if isinstance(y_true, Mapping) or not is_ordered or len(labels) != len(needed):
+            return y_true
+        return dict(zip(needed, labels.values(), strict=True))
+
     def _match(self, what: str, tree: PyTree) -> dict[Any, Any]:
-        by_name = entries(tree, self._output_names)
-        needed = [name for name, function in self._functions.items() if function is not None]
-        if any(name not in by_name or by_name[name] is None for name in needed):
+        by_name = {name: each for name, each in entries(tree, self._output_names).items() if each is not None}
+        if any(name not in by_name for name in self._needed):
             raise ArgumentError(
-                f"the loss is for {_names_of(self._losses)}, but the {what} are {_names_of(by_name)}; "
+                f"the loss is for {_names_of(self._needed)}, but the {what} are {_names_of(by_name)}; "
                 "use the same structure"
             )
         return by_name
@@ -227,7 +241,5 @@ def entries(tree: PyTree, output_names: Sequence[str] | None = None) -> dict[Any
     return {"": tree}
 
 
-def _names_of(entries: Mapping[Any, Any]) -> str:
-    if list(entries) == [""]:
-        return "nothing" if entries[""] is None else "one array"
-    return ", ".join(repr(name) for name in entries)
+def _names_of(names: Iterable[Any]) -> str:
+    return ", ".join("one array" if name == "" else repr(name) for name in names) or "nothing"
