@@ -69,7 +69,6 @@ def test_class_weights_do_not_apply_to_validation():
         ({"class_weight": [1.0, 2.0]}, OperandError, "class_weight must be"),
         ({"class_weight": {0: 1.0}, "y": {"a": Y}}, ArgumentError, "give sample_weight instead"),
         ({"validation_steps": 2}, ArgumentError, "validation_steps needs validation_data="),
-        ({"validation_data": (X, Y), "validation_steps": 9}, ArgumentError, "the data has only 1 batch"),
     ],
 )
 def test_invalid_options_of_fit_raise(arguments, error, message):
