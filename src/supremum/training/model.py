@@ -22,7 +22,9 @@ from supremum.training.distributed import DataParallel
 from supremum.training.evaluation import Evaluator
 from supremum.training.losses import CompiledLoss, Loss, record_terms
 from supremum.training.metrics import Metric, compile_metrics
+from supremum.training.step import TrainState
 from supremum.training.trainer import Trainer, TrainingRun
+from supremum.training.user_functions import overridden_step
 from supremum.typing import ArrayLike, PyTree
 
 
@@ -104,8 +106,8 @@ class Model(nn.Network):
 
         Raises:
             UnknownNameError: for an unknown name; a `ValueError`.
-            ArgumentError: for a number of steps below 1, and for a class with a method `train_step`, `test_step` or
-                `predict_step`, which would never be called; a `ValueError`.
+            ArgumentError: for a number of steps below 1, a `train_step` with other arguments, and a class with a method
+                `test_step` or `predict_step`, which would never be called; a `ValueError`.
             OperandError: for any other distribution, and for steps that are not a whole number; a `TypeError`.
 
         Keras RFC 293, mixed precision, "A policy's loss scale".
@@ -114,16 +116,11 @@ class Model(nn.Network):
             instance("distribution", distribution, DataParallel, "DataParallel() or FullyShardedDataParallel()")
         if warn_after_skipped_steps is not None:
             positive_int("warn_after_skipped_steps", warn_after_skipped_steps)
-        for name in ("train_step", "test_step", "predict_step"):
-            if hasattr(self, name):
-                raise ArgumentError(
-                    f"{type(self).__name__}.{name} is never called: override compute_loss(x, y, y_pred, sample_weight, "
-                    "training), or write the loop yourself with training.init_state and training.train_step"
-                )
         self._compiled_loss = CompiledLoss(loss, loss_weights, self.output_names)
         all_metrics = compile_metrics(metrics, self._compiled_loss.names, self.output_names)
         evaluator = Evaluator(self, self._loss_of, all_metrics, seed, distribution)
-        self._trainer = Trainer(evaluator, as_optimizer(optimizer), steps_per_execution, warn_after_skipped_steps)
+        step = overridden_step(self, Model)
+        self._trainer = Trainer(evaluator, as_optimizer(optimizer), steps_per_execution, warn_after_skipped_steps, step)
         self._evaluator = evaluator
 
     def compute_loss(
@@ -145,6 +142,21 @@ class Model(nn.Network):
         """
         del x, training  # for overrides
         return self._compiled_loss(y, y_pred, sample_weight)
+
+    def train_step(self, state: TrainState, batch: Batch) -> TrainState:
+        """Take a training step, as a pure function that JAX traces.
+
+        Override it to change the batch or the state around the step of the library, which
+        `super().train_step(state, batch)` takes; call that once.
+
+        Args:
+            state: the state before the step.
+            batch: the batch.
+
+        Returns:
+            The state after the step.
+        """
+        return self.compiled().step(state, batch)
 
     def _loss_of(self, batch: Batch, y_pred: PyTree, training: bool) -> tuple[jax.Array, dict[str, jax.Array]]:
         with record_terms() as terms:
