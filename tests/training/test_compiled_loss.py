@@ -52,6 +52,26 @@ def test_sample_weights_apply_to_every_output():
 
 
 @pytest.mark.parametrize(
+    ("names", "weights", "expected"),
+    [
+        (["a", "b"], {"a": jnp.zeros(4)}, 2.0),
+        (["a", "b"], {"a": jnp.full(4, 0.5), "b": jnp.zeros(4)}, 2.0),
+        (None, [jnp.zeros(4), None], 2.0),
+        (None, (jnp.ones(4), jnp.zeros(4)), 4.0),
+        (None, None, 6.0),
+    ],
+)
+def test_each_output_has_weights_of_its_own(names, weights, expected):
+    assert float(CompiledLoss(["mse", "mae"], None, names)([ZEROS, ZEROS], [TWOS, TWOS], weights)) == expected
+
+
+def test_weights_of_unknown_outputs_raise():
+    loss = CompiledLoss({"a": "mse"})
+    with pytest.raises(ArgumentError, match="sample_weight has weights for 'c', but the outputs are 'a', 'b'"):
+        loss({"a": ZEROS}, {"a": TWOS, "b": TWOS}, {"c": jnp.ones(4)})
+
+
+@pytest.mark.parametrize(
     ("losses", "labels", "outputs", "message"),
     [
         (["mse", "mse"], ZEROS, [TWOS, TWOS], "the loss is for 0, 1, but the labels are one array"),

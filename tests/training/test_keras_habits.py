@@ -128,6 +128,23 @@ def test_outputs_without_a_loss_need_no_labels():
     assert model.train_on_batch(X, Y) == pytest.approx(expected[0])
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_outputs_take_weights_of_their_own(whole):
+    weights = (np.arange(16) % 4 != 1).astype("float32")
+    x = np.where(weights[:, None] == 0, np.nan, X) if whole else X
+    model = two_heads()
+    model.compile("sgd", {"size": "mse", "kind": SPARSE}, {"size": "mae"})
+    labels = {"size": Y, "kind": CLASSES}
+    given = {"size": weights, "kind": weights} if whole else {"size": weights}
+    numbers = model.evaluate(x, labels, sample_weight=given, verbose=0, return_dict=True)
+    weighted = model.evaluate(x, labels, sample_weight=weights, verbose=0, return_dict=True)
+    plain = model.evaluate(X, labels, verbose=0, return_dict=True)
+    assert numbers["size_loss"] == weighted["size_loss"] != plain["size_loss"]
+    assert numbers["size_mae"] == weighted["size_mae"] != plain["size_mae"]
+    assert numbers["kind_loss"] == (weighted if whole else plain)["kind_loss"]
+    assert np.isfinite(model.train_on_batch(x, labels, sample_weight=given)).all()
+
+
 def test_output_names_are_unique():
     x = nn.Input((4,))
     dense = nn.Dense(1)

@@ -17,7 +17,7 @@ from supremum.nn.functional import MOST, positive_int
 from supremum.optimizers import Optimizer, as_optimizer
 from supremum.training.callbacks import Callback, CallbackList, History, as_callbacks, pass_progress, progress_of
 from supremum.training.checkpoints import LoadReport, load_weights, save_weights
-from supremum.training.data import Batch, as_data, as_fit_data, as_one_batch
+from supremum.training.data import Batch, SampleWeight, as_data, as_fit_data, as_one_batch
 from supremum.training.distributed import DataParallel
 from supremum.training.evaluation import Evaluator
 from supremum.training.losses import CompiledLoss, Loss, record_terms
@@ -25,14 +25,14 @@ from supremum.training.metrics import Metric, compile_metrics
 from supremum.training.step import TrainState
 from supremum.training.trainer import Trainer, TrainingRun
 from supremum.training.user_functions import overridden_step
-from supremum.typing import ArrayLike, PyTree
+from supremum.typing import PyTree
 
 
 class EvaluateOptions(TypedDict, total=False):
     """The options of `Model.evaluate`, documented there."""
 
     batch_size: int | None
-    sample_weight: ArrayLike | None
+    sample_weight: SampleWeight
     steps: int | None
     verbose: str | int
     callbacks: Callback | Callable[..., Any] | Sequence[Any]
@@ -124,7 +124,7 @@ class Model(nn.Network):
         self._evaluator = evaluator
 
     def compute_loss(
-        self, x: PyTree, y: PyTree, y_pred: PyTree, sample_weight: ArrayLike | None = None, training: bool = True
+        self, x: PyTree, y: PyTree, y_pred: PyTree, sample_weight: SampleWeight = None, training: bool = True
     ) -> jax.Array:
         """Compute the loss of a batch, in training and in evaluation; losses that layers add come on top.
 
@@ -134,7 +134,7 @@ class Model(nn.Network):
             x: the inputs of the batch.
             y: the labels of the batch; None if there are none.
             y_pred: the outputs.
-            sample_weight: the weight of each example, shape (batch,); None if not given.
+            sample_weight: the weight of each example, shape (batch,), or such weights by output; None if not given.
             training: whether this is a training step.
 
         Returns:
@@ -181,7 +181,7 @@ class Model(nn.Network):
         validation_data: PyTree | Iterable[PyTree] | None = None,
         shuffle: bool = True,
         class_weight: Mapping[int, float] | None = None,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: SampleWeight = None,
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
         validation_steps: int | None = None,
@@ -205,7 +205,8 @@ class Model(nn.Network):
             shuffle: whether to shuffle arrays anew in each epoch.
             class_weight: the weight of the examples of each class, by its number; 1 for classes that are not in it.
                 Labels are class numbers or one-hot. Validation is not weighted.
-            sample_weight: the weight of each example, shape (examples,) or (examples, 1).
+            sample_weight: the weight of each example, shape (examples,) or (examples, 1); for several outputs also a
+                dict or list of these, in which outputs may be missing.
             initial_epoch: the number of the first epoch; use it to continue where an earlier `fit` ended.
             steps_per_epoch: how many batches make an epoch; None for all of them.
             validation_steps: how many batches to validate on, each time the first ones; None for all of them.
@@ -274,7 +275,7 @@ class Model(nn.Network):
         y: PyTree = None,
         *,
         batch_size: int | None = None,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: SampleWeight = None,
         steps: int | None = None,
         verbose: str | int = "auto",
         callbacks: Callback | Callable[..., Any] | Sequence[Any] = (),
@@ -337,7 +338,7 @@ class Model(nn.Network):
         x: PyTree,
         y: PyTree = None,
         *,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: SampleWeight = None,
         class_weight: Mapping[int, float] | None = None,
         return_dict: bool = False,
     ) -> float | list[float] | dict[str, float]:
@@ -360,7 +361,7 @@ class Model(nn.Network):
         return numbers if flag("return_dict", return_dict) else trainer.evaluator.as_list(numbers)
 
     def test_on_batch(
-        self, x: PyTree, y: PyTree = None, *, sample_weight: ArrayLike | None = None, return_dict: bool = False
+        self, x: PyTree, y: PyTree = None, *, sample_weight: SampleWeight = None, return_dict: bool = False
     ) -> float | list[float] | dict[str, float]:
         """Compute the loss and the metrics on one batch.
 

@@ -31,6 +31,9 @@ ON_DEVICE_BYTES = 2**31
 
 _NO_BATCH: Final = object()
 
+SampleWeight: TypeAlias = "ArrayLike | Mapping[Any, ArrayLike] | None"
+"""The weight of each example, or such weights for outputs by name; None if all have the same weight."""
+
 
 class Batch(NamedTuple):
     """The data of one training step.
@@ -38,7 +41,8 @@ class Batch(NamedTuple):
     Attributes:
         x: the inputs of the model: an array, or the structure of arrays that the model takes.
         y: the labels; None if all losses come from the model itself.
-        sample_weight: the weight of each example, shape (batch,); None if all have the same weight.
+        sample_weight: the weight of each example, shape (batch,), or such weights for outputs; None if all have the
+            same weight.
 
     >>> Batch(np.ones((2, 3)), np.ones(2)).sample_weight is None
     True
@@ -270,7 +274,7 @@ class ArrayData:
         self,
         x: PyTree,
         y: PyTree = None,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: SampleWeight = None,
         *,
         batch_size: int,
         steps: int | None = None,

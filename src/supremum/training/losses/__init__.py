@@ -5,7 +5,15 @@ Losses that layers add are in `nn`.
 
 from supremum.public_names import public_names
 from supremum.training.losses.circle import Circle
-from supremum.training.losses.compiled_loss import LOSSES, CompiledLoss, FunctionLoss, as_loss, entries, record_terms
+from supremum.training.losses.compiled_loss import (
+    LOSSES,
+    CompiledLoss,
+    FunctionLoss,
+    as_loss,
+    entries,
+    record_terms,
+    weights_by_output,
+)
 from supremum.training.losses.cross_entropy import (
     BinaryCrossentropy,
     BinaryFocalCrossentropy,
@@ -38,7 +46,7 @@ __all__ = [
     "CosineSimilarity", "Dice", "FunctionLoss", "Hinge", "Huber", "KLDivergence", "LogCosh", "Loss",
     "MeanAbsoluteError", "MeanAbsolutePercentageError", "MeanSquaredError", "MeanSquaredLogarithmicError", "Poisson",
     "SparseCategoricalCrossentropy", "SquaredHinge", "Tversky", "absolute_errors", "apply_weights", "as_loss",
-    "entries", "record_terms", "replace_left_out", "replicas", "spread_weights", "squared_errors",
+    "entries", "record_terms", "replace_left_out", "replicas", "spread_weights", "squared_errors", "weights_by_output",
 ]  # fmt: skip
 
 

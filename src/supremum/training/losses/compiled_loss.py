@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from supremum.errors import ArgumentError, OperandError, listed, shown
 from supremum.formats import as_format
 from supremum.nn import snake_case
-from supremum.training.data import as_inputs, as_weights
+from supremum.training.data import SampleWeight, as_inputs, as_weights
 from supremum.training.losses import cross_entropy, hinge, overlap, regression
 from supremum.training.losses.circle import Circle
 from supremum.training.losses.ctc import CTC
@@ -169,30 +169,32 @@ class CompiledLoss:
         names = [f"{name}_loss" for name in self._needed]
         return names if len(names) > 1 else []
 
-    def __call__(self, y_true: PyTree, y_pred: PyTree, sample_weight: ArrayLike | None = None) -> jax.Array:
+    def __call__(self, y_true: PyTree, y_pred: PyTree, sample_weight: SampleWeight = None) -> jax.Array:
         """Compute the loss of a batch.
 
         Args:
             y_true: labels, in the structure of the losses; outputs without a loss need none.
             y_pred: outputs, in the structure of the losses.
-            sample_weight: the weight of each example, shape (batch,); None if all have the same weight.
+            sample_weight: the weight of each example, shape (batch,), or such weights for outputs, in the structure of
+                the losses; None if all have the same weight.
 
         Returns:
             A floating-point scalar.
 
         Raises:
-            ArgumentError: if labels or outputs do not have the structure of the losses; a `ValueError`.
+            ArgumentError: if labels, outputs or weights do not have the structure of the losses; a `ValueError`.
         """
         if not self._needed:
             return jnp.zeros((), jnp.float32)
         labels = self._match("labels", self._name_partial_labels(y_true))
         outputs = self._match("outputs", y_pred)
+        weights = weights_by_output(sample_weight, outputs, self._output_names)
         record = _terms.get()
         terms: list[jax.Array] = []
         for name, function in self._functions.items():
             if function is not None:
                 with note_place(f"in the loss {function.name}", y_true=labels[name], y_pred=outputs[name]):
-                    term = function(labels[name], outputs[name], sample_weight)
+                    term = function(labels[name], outputs[name], weights[name])
                 if record is not None:
                     record[f"{name}_loss"] = term
                 # Do not multiply by 1, which would round.
@@ -239,6 +241,34 @@ def entries(tree: PyTree, output_names: Sequence[str] | None = None) -> dict[Any
         names = range(len(items)) if output_names is None or len(output_names) != len(items) else output_names
         return dict(zip(names, items, strict=True))
     return {"": tree}
+
+
+def weights_by_output(
+    sample_weight: SampleWeight, outputs: Iterable[Any], output_names: Sequence[str] | None
+) -> dict[Any, Any]:
+    """Return the sample weights of each output; None for outputs without weights.
+
+    Args:
+        sample_weight: weights of examples for all outputs, or a dict or list of them.
+        outputs: the names of the outputs.
+        output_names: as for `CompiledLoss`.
+
+    Raises:
+        ArgumentError: for weights of an output that does not exist; a `ValueError`.
+    """
+    parts: Any = sample_weight
+    if not isinstance(parts, Mapping) and not (
+        isinstance(parts, (list, tuple)) and all(part is None or hasattr(part, "shape") for part in parts)
+    ):
+        return dict.fromkeys(outputs, sample_weight)
+    weights = entries(parts, output_names)
+    unknown = [name for name in weights if name not in outputs]
+    if unknown:
+        raise ArgumentError(
+            f"sample_weight has weights for {_names_of(unknown)}, but the outputs are {_names_of(outputs)}; "
+            "use the same structure"
+        )
+    return {name: weights.get(name) for name in outputs}
 
 
 def _names_of(names: Iterable[Any]) -> str:
