@@ -153,6 +153,8 @@ LOSSES = {
     "mse": lambda: training.MeanSquaredError(reduction="sum", name="mine"),
     "huber": lambda: training.Huber(2.0, dtype=np.float64),
     "sparse": lambda: training.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1),
+    "focal": lambda: training.CategoricalFocalCrossentropy(alpha=[0.25, 0.5], from_logits=True),
+    "tversky": lambda: training.Tversky(0.3, axis=(1, 2)),
     "smooth": lambda: training.CategoricalCrossentropy(label_smoothing=0.1, reduction=None),
 }
 

@@ -1,14 +1,19 @@
 """Attributes, overrides and calls that users know from Keras behave as they do in Keras."""
 
+import dataclasses
+import pickle
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from supremum import nn
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, OperandError
 from supremum.mixed_precision import global_policy, set_floatx, set_global_policy, use_policy
 from supremum.nn import BatchNorm, Dense, Dropout, Input
-from supremum.training import Callback, Model, Sequential
+from supremum.optimizers import SGD
+from supremum.training import Callback, Model, NumericsMonitor, Sequential
 from training.blobs import equal, values
 
 RANDOM = np.random.default_rng(0)
@@ -107,7 +112,65 @@ def test_fit_minimizes_an_overridden_compute_loss():
     assert set(model.seen) == {True, False}
 
 
-@pytest.mark.parametrize("name", ["train_step", "test_step", "predict_step"])
+class Scaled(Model):
+    """Train on ten times the inputs, and undo a tenth of each step."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.dense = Dense(1, kernel_initializer="zeros")
+
+    def call(self, x):
+        return self.dense(x)
+
+    def train_step(self, state, batch):
+        after = super().train_step(state, batch._replace(x=10 * batch.x))
+        mixed = jax.tree.map(lambda old, new: 0.1 * old + 0.9 * new, state.trainable, after.trainable)
+        return dataclasses.replace(after, trainable=mixed)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_fit_takes_an_overridden_train_step(steps):
+    own, plain = Scaled(), Sequential([Dense(1, kernel_initializer="zeros")])
+    own.compile(SGD(0.001), "mse", steps_per_execution=steps)
+    plain.compile(SGD(0.0009), "mse")
+    own.fit(X, Y, batch_size=8, shuffle=False, verbose=0)
+    plain.fit(10 * X, Y, batch_size=8, shuffle=False, verbose=0)
+    np.testing.assert_allclose(own.history.loss, plain.history.loss, rtol=1e-5)
+    restored = pickle.loads(pickle.dumps(own))
+    assert restored.train_on_batch(X, Y) == own.train_on_batch(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "message"),
+    [
+        (lambda self, data: {}, ArgumentError, r"write def train_step\(self, state, batch\)"),
+        (lambda self, state, batch: ({}, state), OperandError, "the result of train_step must be the state after"),
+        (
+            lambda self, state, batch: Model.train_step(self, Model.train_step(self, state, batch), batch),
+            ArgumentError,
+            r"call super\(\).train_step once",
+        ),
+    ],
+)
+def test_train_steps_that_cannot_work_raise(step, error, message):
+    model = type("Own", (Scaled,), {"train_step": step})()
+
+    def train():
+        model.compile("sgd", loss="mse")
+        model.fit(X, Y, verbose=0)
+
+    with pytest.raises(error, match=message):
+        train()
+
+
+def test_numerics_monitor_refuses_an_overridden_train_step():
+    model = Scaled()
+    model.compile("sgd", "mse")
+    with pytest.raises(ArgumentError, match="remove the monitor"):
+        model.fit(X, Y, callbacks=NumericsMonitor(), verbose=0)
+
+
+@pytest.mark.parametrize("name", ["test_step", "predict_step"])
 def test_overriding_a_step_method_that_is_never_called_raises(name):
     model = type("Own", (Weighted,), {name: lambda self, data: {}})()
     with pytest.raises(ArgumentError, match=rf"Own\.{name} is never called: override compute_loss"):

@@ -30,9 +30,45 @@ def test_loss_is_the_weighted_sum_over_outputs(losses, weights, outputs, expecte
     assert (float(value), value.dtype) == (expected, jnp.float32)
 
 
+@pytest.mark.parametrize(
+    ("losses", "names", "labels", "outputs"),
+    [
+        ({"a": "mse"}, None, {"a": ZEROS}, {"a": TWOS, "b": ZEROS}),
+        ({"b": "mse"}, ["a", "b"], ZEROS, (ZEROS, TWOS)),
+        ({"b": "mse"}, ["a", "b"], [None, ZEROS], (ZEROS, TWOS)),
+        ({"b": "mse", "a": None}, None, ZEROS, {"a": ZEROS, "b": TWOS}),
+        ([None, "mse"], None, [ZEROS], (ZEROS, TWOS)),
+        ([None, "mse"], ["a", "b"], ZEROS, {"a": ZEROS, "b": TWOS}),
+        ([None, "mse", "mae"], None, [ZEROS, TWOS], (ZEROS, TWOS, TWOS)),
+    ],
+)
+def test_outputs_without_a_loss_need_no_labels(losses, names, labels, outputs):
+    assert float(CompiledLoss(losses, None, names)(labels, outputs)) == 4
+
+
 def test_sample_weights_apply_to_every_output():
     weights = jnp.asarray([1.0, 0.0, 0.0, 1.0])
     assert float(CompiledLoss(["mse", "mae"])([ZEROS, ZEROS], [TWOS, TWOS], weights)) == 3
+
+
+@pytest.mark.parametrize(
+    ("names", "weights", "expected"),
+    [
+        (["a", "b"], {"a": jnp.zeros(4)}, 2.0),
+        (["a", "b"], {"a": jnp.full(4, 0.5), "b": jnp.zeros(4)}, 2.0),
+        (None, [jnp.zeros(4), None], 2.0),
+        (None, (jnp.ones(4), jnp.zeros(4)), 4.0),
+        (None, None, 6.0),
+    ],
+)
+def test_each_output_has_weights_of_its_own(names, weights, expected):
+    assert float(CompiledLoss(["mse", "mae"], None, names)([ZEROS, ZEROS], [TWOS, TWOS], weights)) == expected
+
+
+def test_weights_of_unknown_outputs_raise():
+    loss = CompiledLoss({"a": "mse"})
+    with pytest.raises(ArgumentError, match="sample_weight has weights for 'c', but the outputs are 'a', 'b'"):
+        loss({"a": ZEROS}, {"a": TWOS, "b": TWOS}, {"c": jnp.ones(4)})
 
 
 @pytest.mark.parametrize(
@@ -40,7 +76,10 @@ def test_sample_weights_apply_to_every_output():
     [
         (["mse", "mse"], ZEROS, [TWOS, TWOS], "the loss is for 0, 1, but the labels are one array"),
         ({"a": "mse"}, {"a": ZEROS}, {"b": TWOS}, "the loss is for 'a', but the outputs are 'b'"),
-        ("mse", None, TWOS, "the labels are nothing"),
+        ("mse", None, TWOS, "the loss is for one array, but the labels are nothing"),
+        ([None, "mse"], {"a": ZEROS}, [TWOS, TWOS], "the loss is for 1, but the labels are 'a'"),
+        ({"a": "mse", "b": "mae"}, [ZEROS, ZEROS], {"a": TWOS, "b": TWOS}, "but the labels are 0, 1"),
+        (["mse", "mse"], [ZEROS, None], [TWOS, TWOS], "the loss is for 0, 1, but the labels are 0"),
     ],
 )
 def test_mismatched_structures_raise(losses, labels, outputs, message):

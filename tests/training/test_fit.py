@@ -335,12 +335,20 @@ def test_fewer_batches_than_steps_warn(run):
     model = compiled()
     model.fit(x, y, verbose=0)
     name = "steps_per_epoch" if run == "fit" else "steps"
-    for parts, message in (
-        ([(x, y)], "3 steps were requested, but the data has only 1 batch,"),
-        (((x, y) for _ in range(2)), "3 steps were requested, but the data ran out after 2"),
-    ):
-        with pytest.warns(TrainingWarning, match=message):
-            getattr(model, run)(parts, **{name: 3}, verbose=0)
+    calls = []
+
+    class Counter(Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            calls.append(batch)
+
+        on_test_batch_end = on_predict_batch_end = on_train_batch_end
+
+    for parts, batches in ([(x, y)], 1), (((x, y) for _ in range(2)), 2), (x, 1):
+        calls.clear()
+        labels = {"y": y} if parts is x and run != "predict" else {}
+        with pytest.warns(TrainingWarning, match=f"3 steps were requested, but the data ran out after {batches}"):
+            getattr(model, run)(parts, **{name: 3}, **labels, verbose=0, callbacks=Counter())
+        assert len(calls) == batches
 
 
 def test_trained_model_is_garbage_collected():

@@ -36,12 +36,16 @@ SPARSE = training.SparseCategoricalCrossentropy(from_logits=True)
 def test_class_weights_are_sample_weights(labels):
     loss = training.CategoricalCrossentropy(from_logits=True) if labels.shape == (16, 3) else SPARSE
     weights = np.where(CLASSES == 1, 5.0, np.where(CLASSES == 2, 0.0, 1.0)).astype("float32")
-    arrays, made, batches, weighted = (compiled(loss=loss, units=3) for _ in range(4))
+    arrays, made, batches, weighted, by_hand = (compiled(loss=loss, units=3) for _ in range(5))
     options = {"shuffle": False, "verbose": 0}
     arrays.fit(X, labels, batch_size=8, class_weight={1: 5, 2: 0}, **options)
     made.fit(training.ArrayData(X, labels, batch_size=8, class_weight={1: 5, 2: 0}), **options)
     batches.fit([(X[:8], labels[:8]), (X[8:], labels[8:])], class_weight={1: 5.0, 2: 0.0}, **options)
     weighted.fit(X, labels, batch_size=8, sample_weight=weights, **options)
+    losses = [
+        by_hand.train_on_batch(X[part], labels[part], class_weight={1: 5, 2: 0}) for part in (slice(8), slice(8, None))
+    ]
+    assert losses == arrays.history.loss
     assert arrays.history.loss == made.history.loss == batches.history.loss == weighted.history.loss
 
 
@@ -65,7 +69,6 @@ def test_class_weights_do_not_apply_to_validation():
         ({"class_weight": [1.0, 2.0]}, OperandError, "class_weight must be"),
         ({"class_weight": {0: 1.0}, "y": {"a": Y}}, ArgumentError, "give sample_weight instead"),
         ({"validation_steps": 2}, ArgumentError, "validation_steps needs validation_data="),
-        ({"validation_data": (X, Y), "validation_steps": 9}, ArgumentError, "the data has only 1 batch"),
     ],
 )
 def test_invalid_options_of_fit_raise(arguments, error, message):
@@ -114,6 +117,32 @@ def test_outputs_in_a_list_have_the_names_of_their_layers():
     other.compile("sgd", {"kind": SPARSE, "sise": "mse"})
     with pytest.raises(ArgumentError, match="the loss is for 'kind', 'sise', but the labels are 'kind', 'size'"):
         other.evaluate(X, [CLASSES, Y], verbose=0)
+
+
+def test_outputs_without_a_loss_need_no_labels():
+    model = two_heads()
+    model.compile("sgd", {"size": "mse"}, {"size": "mae"})
+    expected = model.evaluate(X, {"kind": CLASSES, "size": Y}, verbose=0)
+    assert model.evaluate(X, [None, Y], verbose=0) == model.evaluate(X, {"size": Y}, verbose=0) == expected
+    model.compile("sgd", {"size": "mse"})
+    assert model.train_on_batch(X, Y) == pytest.approx(expected[0])
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_outputs_take_weights_of_their_own(whole):
+    weights = (np.arange(16) % 4 != 1).astype("float32")
+    x = np.where(weights[:, None] == 0, np.nan, X) if whole else X
+    model = two_heads()
+    model.compile("sgd", {"size": "mse", "kind": SPARSE}, {"size": "mae"})
+    labels = {"size": Y, "kind": CLASSES}
+    given = {"size": weights, "kind": weights} if whole else {"size": weights}
+    numbers = model.evaluate(x, labels, sample_weight=given, verbose=0, return_dict=True)
+    weighted = model.evaluate(x, labels, sample_weight=weights, verbose=0, return_dict=True)
+    plain = model.evaluate(X, labels, verbose=0, return_dict=True)
+    assert numbers["size_loss"] == weighted["size_loss"] != plain["size_loss"]
+    assert numbers["size_mae"] == weighted["size_mae"] != plain["size_mae"]
+    assert numbers["kind_loss"] == (weighted if whole else plain)["kind_loss"]
+    assert np.isfinite(model.train_on_batch(x, labels, sample_weight=given)).all()
 
 
 def test_output_names_are_unique():

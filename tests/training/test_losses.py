@@ -1,5 +1,7 @@
 """Losses: agreement with float64 formulas and optax, dtypes, weights, reductions and errors."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -39,11 +41,56 @@ def cosine(y, x):
     return -(x * y).sum(-1) / np.linalg.norm(x, axis=-1) / np.linalg.norm(y, axis=-1)
 
 
+def focal(y, x, smoothing=0.0):
+    y = y * (1 - smoothing) + smoothing / y.shape[-1]
+    return -(np.array([0.1, 0.2, 0.3, 0.4, 0.5]) * (1 - x) ** 1.5 * y * np.log(x)).sum(-1)
+
+
+def binary_focal(y, x):
+    p = np.where(y == 1, x, 1 - x)
+    return -(np.where(y == 1, 0.3, 0.7) * (1 - p) ** 1.5 * np.log(p)).mean(-1)
+
+
+def tversky(y, x, alpha, beta, axis):
+    shared = (x * y).sum(axis)
+    return 1 - shared / (shared + alpha * ((1 - y) * x).sum(axis) + beta * (y * (1 - x)).sum(axis))
+
+
+def circle(y, x, gamma, margin):
+    """The formula of the paper, with similarities instead of distances, one example after another."""
+    losses = []
+    for i, j in enumerate(y):
+        s = x @ x[i]
+        positive = [gamma * max(1 + margin - s[k], 0) * (1 - margin - s[k]) for k in np.flatnonzero(y == j) if k != i]
+        negative = [gamma * max(s[k] + margin, 0) * (s[k] - margin) for k in np.flatnonzero(y != j)]
+        losses.append(np.log1p(np.exp(positive).sum() * np.exp(negative).sum()))
+    return np.array(losses)
+
+
+def ctc(y, x):
+    """Add up the probabilities of all alignments, which are few."""
+    losses = []
+    for labels, frames in zip(y, x, strict=True):
+        wanted = [each for each in labels if each]
+        logs, total = frames - log_sum_exp(frames), 0.0
+        for path in itertools.product(range(frames.shape[1]), repeat=len(frames)):
+            if [each for each, _ in itertools.groupby(path) if each] == wanted:
+                total += np.exp(logs[range(len(frames)), path].sum())
+        losses.append(-np.log(total))
+    return np.array(losses)
+
+
 NUMBERS, OTHER_NUMBERS = RANDOM.normal(size=(2, *SHAPE))
 PROBABILITIES, LABELS = RANDOM.dirichlet(np.ones(5), size=(2, 4))
 BITS = RANDOM.integers(2, size=SHAPE)
 BCE, CCE, SCE = training.BinaryCrossentropy, training.CategoricalCrossentropy, training.SparseCategoricalCrossentropy
 CLASSES = np.array([0, 4, 2, 2])
+ONE_HOT, SIGNS = np.eye(5)[CLASSES], 2.0 * BITS - 1
+FRAMES, SEQUENCES = RANDOM.normal(size=(4, 5, 3)), np.array([[1, 2, 0], [1, 1, 0], [2, 0, 0], [1, 2, 1]])
+BFCE, CFCE = training.BinaryFocalCrossentropy, training.CategoricalFocalCrossentropy
+GCE = training.CategoricalGeneralizedCrossEntropy
+BALANCED = {"apply_class_balancing": True, "alpha": 0.3, "gamma": 1.5}
+FOCUSED = {"alpha": [0.1, 0.2, 0.3, 0.4, 0.5], "gamma": 1.5}
 CASES = {
     "mse": (training.MeanSquaredError(), NUMBERS, OTHER_NUMBERS, lambda y, x: ((x - y) ** 2).mean(-1)),
     "mae": (training.MeanAbsoluteError(), NUMBERS, OTHER_NUMBERS, lambda y, x: np.abs(x - y).mean(-1)),
@@ -58,6 +105,31 @@ CASES = {
     "sparse logits": (SCE(from_logits=True), CLASSES, NUMBERS, lambda y, x: -(x - log_sum_exp(x))[range(4), y]),
     "binary": (BCE(), BITS, PROBABILITIES, lambda y, x: -(y * np.log(x) + (1 - y) * np.log(1 - x)).mean(-1)),
     "binary logits": (BCE(from_logits=True), BITS, NUMBERS, binary),
+    "mape": (training.MeanAbsolutePercentageError(), NUMBERS, OTHER_NUMBERS,
+             lambda y, x: 100 * np.abs((x - y) / y).mean(-1)),
+    "msle": (training.MeanSquaredLogarithmicError(), LABELS, PROBABILITIES,
+             lambda y, x: ((np.log(x + 1) - np.log(y + 1)) ** 2).mean(-1)),
+    "log cosh": (training.LogCosh(), NUMBERS, OTHER_NUMBERS, lambda y, x: np.log(np.cosh(x - y)).mean(-1)),
+    "hinge": (training.Hinge(), SIGNS, NUMBERS, lambda y, x: np.maximum(1 - y * x, 0).mean(-1)),
+    "hinge of bits": (training.Hinge(), BITS, NUMBERS, lambda y, x: np.maximum(1 - (2 * y - 1) * x, 0).mean(-1)),
+    "squared hinge": (training.SquaredHinge(), SIGNS, NUMBERS, lambda y, x: (np.maximum(1 - y * x, 0) ** 2).mean(-1)),
+    "categorical hinge": (training.CategoricalHinge(), ONE_HOT, NUMBERS,
+                          lambda y, x: np.maximum(1 + ((1 - y) * x).max(-1) - (y * x).sum(-1), 0)),
+    "dice": (training.Dice(), BITS, PROBABILITIES, lambda y, x: np.array(1 - 2 * (x * y).sum() / (x.sum() + y.sum()))),
+    "dice of rows": (training.Dice(axis=-1), BITS + 1, PROBABILITIES,
+                     lambda y, x: 1 - 2 * (x * y).sum(-1) / (x.sum(-1) + y.sum(-1))),
+    "tversky": (training.Tversky(0.3, 0.6, axis=(0, 1)), BITS, PROBABILITIES,
+                lambda y, x: tversky(y, x, 0.3, 0.6, (0, 1))),
+    "circle": (training.Circle(2.0, 0.3), CLASSES, NUMBERS / np.linalg.norm(NUMBERS, axis=-1, keepdims=True),
+               lambda y, x: circle(y, x, 2.0, 0.3)),
+    "ctc": (training.CTC(), SEQUENCES, FRAMES, ctc),
+    "generalized": (GCE(0.3), CLASSES, PROBABILITIES, lambda y, x: (1 - x[range(4), y] ** 0.3) / 0.3),
+    "focal": (CFCE(**FOCUSED), LABELS, PROBABILITIES, focal),
+    "focal logits": (CFCE(from_logits=True, label_smoothing=0.2, **FOCUSED), LABELS, NUMBERS,
+                     lambda y, x: focal(y, np.exp(x - log_sum_exp(x)), 0.2)),
+    "binary focal": (BFCE(**BALANCED), BITS, PROBABILITIES, binary_focal),
+    "binary focal logits": (BFCE(from_logits=True, **BALANCED), BITS, NUMBERS,
+                            lambda y, x: binary_focal(y, 1 / (1 + np.exp(-x)))),
     "binary smooth": (BCE(from_logits=True, label_smoothing=0.2), BITS, NUMBERS, lambda y, x: binary(0.8 * y + 0.1, x)),
 }  # fmt: skip
 every_case = pytest.mark.parametrize("case", CASES)
@@ -80,7 +152,7 @@ def test_every_loss_agrees_with_its_formula_in_float64(case):
     dtypes = ["float16", "bfloat16", "float32", "float64"]
     pairs = [(cast_floating(y_true, dtype), cast_floating(y_pred, dtype)) for dtype in dtypes]
     # Rounded probabilities no longer sum to one, so the loss divides them by their sum.
-    divides = case in ("categorical", "sparse")
+    divides = case in ("categorical", "sparse", "generalized", "focal")
     expected = [formula(y, x / x.sum(-1, keepdims=True) if divides else x) for (_, y), (_, x) in pairs]
     with jax.enable_x64(True):
         given = [(jnp.asarray(y), jnp.asarray(x)) for (y, _), (x, _) in pairs]
@@ -216,6 +288,16 @@ def test_a_logit_of_minus_infinity_for_a_wrong_class_adds_no_loss():
     assert float(binary(jnp.asarray([1.0, 0.0]), jnp.asarray([jnp.inf, -jnp.inf]))) == 0
 
 
+def test_gradients_of_pairwise_and_focal_losses_are_finite_at_their_limits():
+    sure = 200.0 * jnp.eye(3)
+    for loss in (loss_class(from_logits=True, gamma=gamma) for loss_class in (BFCE, CFCE) for gamma in (0, 0.5, 2)):
+        assert np.all(np.isfinite(jax.grad(lambda x, loss=loss: loss(jnp.eye(3), x))(sure)))
+    for labels in ([0, 1, 2], [0, 0, 0]):  # examples without a pair of one class, and without one of two
+        value, gradient = jax.value_and_grad(lambda x, labels=labels: training.Circle()(labels, x))(jnp.eye(3))
+        assert float(value) == 0
+        assert not np.any(gradient)
+
+
 @pytest.mark.compiled
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_probabilities_are_clipped_by_eps(dtype):
@@ -263,7 +345,18 @@ def test_as_loss_accepts_losses_and_the_names_of_keras():
     for name in ("mse", "MSE", "mean_squared_error", "MeanSquaredError"):
         assert isinstance(as_loss(name), training.MeanSquaredError)
     assert isinstance(as_loss("kld"), training.KLDivergence)
-    assert as_loss("sparse_categorical_crossentropy").name == "sparse_categorical_crossentropy"
+    for name in KERAS:
+        assert as_loss(name).name == name
+
+
+KERAS = [
+    "binary_crossentropy", "binary_focal_crossentropy", "categorical_crossentropy", "categorical_focal_crossentropy",
+    "categorical_generalized_cross_entropy", "categorical_hinge", "circle", "cosine_similarity", "ctc", "dice",
+    "hinge", "huber", "kl_divergence", "log_cosh", "mean_absolute_error", "mean_absolute_percentage_error",
+    "mean_squared_error", "mean_squared_logarithmic_error", "poisson", "sparse_categorical_crossentropy",
+    "squared_hinge", "tversky",
+]  # fmt: skip
+"""The classes in `losses.py` of Keras 3.16, by the names of their objects."""
 
 
 def test_a_plain_function_loss_gets_uncast_outputs_and_is_averaged():
@@ -293,6 +386,16 @@ INVALID = [
     (lambda: HUBER(reduction="maen"), UnknownNameError, "did you mean 'mean'"),
     (lambda: HUBER(delta=0.0), ArgumentError, "positive"),
     (lambda: HUBER(delta="a"), ArgumentError, "delta=1.0"),
+    (lambda: GCE(1.0), ArgumentError, "give q=0.5"),
+    (lambda: BFCE(gamma=-1), ArgumentError, "gamma must be 0 or more"),
+    (lambda: CFCE(alpha=[0.5, 0.5])(P, P), ArgumentError, "alpha must be one number or 4"),
+    (lambda: training.Tversky(alpha=-1), ArgumentError, "alpha must be 0 or more"),
+    (lambda: training.Dice(axis=2)(P, P), ArgumentError, "axis must be within -2 to 1"),
+    (lambda: training.Dice()(P, P, np.ones(3)), ArgumentError, "sample_weight has shape"),
+    (lambda: training.Circle()(np.zeros((3, 2), "int32"), P[:, None]), ArgumentError, "give y_true one axis less"),
+    (lambda: training.Circle()(np.zeros((3, 4), "int32"), np.ones((3, 4, 2))), ArgumentError, "one vector for each"),
+    (lambda: training.CTC()(np.zeros((3, 2)), P[:, None]), OperandError, r"y_true\.astype\('int32'\)"),
+    (lambda: training.CTC()(np.zeros((2, 2), "int32"), P[:, None]), ArgumentError, r"\(2, 2\) and \(3, 1, 4\)"),
     (lambda: BCE(label_smoothing=1.5), ArgumentError, "label_smoothing"),
     (lambda: BCE(label_smoothing="a"), OperandError, "label_smoothing"),
     (lambda: SCE(ignore_class=1.5), OperandError, "a whole number"),

@@ -36,17 +36,30 @@ from supremum.training.checkpoints import (
 from supremum.training.data import ArrayData, Batch, IterableData
 from supremum.training.distributed import DataParallel, FullyShardedDataParallel
 from supremum.training.losses import (
+    CTC,
     BinaryCrossentropy,
+    BinaryFocalCrossentropy,
     CategoricalCrossentropy,
+    CategoricalFocalCrossentropy,
+    CategoricalGeneralizedCrossEntropy,
+    CategoricalHinge,
+    Circle,
     CosineSimilarity,
+    Dice,
     FunctionLoss,
+    Hinge,
     Huber,
     KLDivergence,
+    LogCosh,
     Loss,
     MeanAbsoluteError,
+    MeanAbsolutePercentageError,
     MeanSquaredError,
+    MeanSquaredLogarithmicError,
     Poisson,
     SparseCategoricalCrossentropy,
+    SquaredHinge,
+    Tversky,
     as_loss,
 )
 from supremum.training.metrics import (
@@ -65,16 +78,17 @@ from supremum.training.step import LossFunction, StepLog, TrainState, TrainStep,
 from supremum.training.warnings import TrainingWarning
 
 __all__ = [
-    "Accuracy", "ArrayData", "Batch", "BinaryAccuracy", "BinaryCrossentropy", "CSVLogger", "Callback",
-    "CategoricalAccuracy", "CategoricalCrossentropy", "Checkpoint", "CheckpointError", "CheckpointFileError",
-    "CosineSimilarity", "DataParallel", "EarlyStopping",
-    "FullyShardedDataParallel", "FunctionLoss", "FunctionMetric", "History", "Huber", "IterableData", "KLDivergence",
-    "LambdaCallback", "LearningRateScheduler", "LoadReport", "Loss", "LossFunction", "Mean", "MeanAbsoluteError",
-    "MeanSquaredError", "Metric", "MismatchError", "MissingCheckpointError", "Model", "ModelCheckpoint",
-    "NumericsMonitor", "Poisson", "ReduceLROnPlateau", "Sequential", "SparseCategoricalAccuracy",
-    "SparseCategoricalCrossentropy", "StepLog", "TensorBoard", "TerminateOnNaN", "TopKCategoricalAccuracy",
-    "TrainState", "TrainStep", "TrainingWarning", "as_loss", "as_metric", "init_state", "load_arrays", "load_weights",
-    "save_arrays", "save_weights", "train_step",
+    "CTC", "Accuracy", "ArrayData", "Batch", "BinaryAccuracy", "BinaryCrossentropy", "BinaryFocalCrossentropy",
+    "CSVLogger", "Callback", "CategoricalAccuracy", "CategoricalCrossentropy", "CategoricalFocalCrossentropy",
+    "CategoricalGeneralizedCrossEntropy", "CategoricalHinge", "Checkpoint", "CheckpointError", "CheckpointFileError",
+    "Circle", "CosineSimilarity", "DataParallel", "Dice", "EarlyStopping", "FullyShardedDataParallel", "FunctionLoss",
+    "FunctionMetric", "Hinge", "History", "Huber", "IterableData", "KLDivergence", "LambdaCallback",
+    "LearningRateScheduler", "LoadReport", "LogCosh", "Loss", "LossFunction", "Mean", "MeanAbsoluteError",
+    "MeanAbsolutePercentageError", "MeanSquaredError", "MeanSquaredLogarithmicError", "Metric", "MismatchError",
+    "MissingCheckpointError", "Model", "ModelCheckpoint", "NumericsMonitor", "Poisson", "ReduceLROnPlateau",
+    "Sequential", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy", "SquaredHinge", "StepLog",
+    "TensorBoard", "TerminateOnNaN", "TopKCategoricalAccuracy", "TrainState", "TrainStep", "TrainingWarning", "Tversky",
+    "as_loss", "as_metric", "init_state", "load_arrays", "load_weights", "save_arrays", "save_weights", "train_step",
 ]  # fmt: skip
 
 

@@ -17,20 +17,22 @@ from supremum.nn.functional import MOST, positive_int
 from supremum.optimizers import Optimizer, as_optimizer
 from supremum.training.callbacks import Callback, CallbackList, History, as_callbacks, pass_progress, progress_of
 from supremum.training.checkpoints import LoadReport, load_weights, save_weights
-from supremum.training.data import Batch, as_data, as_fit_data, as_one_batch
+from supremum.training.data import Batch, SampleWeight, as_data, as_fit_data, as_one_batch
 from supremum.training.distributed import DataParallel
 from supremum.training.evaluation import Evaluator
 from supremum.training.losses import CompiledLoss, Loss, record_terms
 from supremum.training.metrics import Metric, compile_metrics
+from supremum.training.step import TrainState
 from supremum.training.trainer import Trainer, TrainingRun
-from supremum.typing import ArrayLike, PyTree
+from supremum.training.user_functions import overridden_step
+from supremum.typing import PyTree
 
 
 class EvaluateOptions(TypedDict, total=False):
     """The options of `Model.evaluate`, documented there."""
 
     batch_size: int | None
-    sample_weight: ArrayLike | None
+    sample_weight: SampleWeight
     steps: int | None
     verbose: str | int
     callbacks: Callback | Callable[..., Any] | Sequence[Any]
@@ -104,8 +106,8 @@ class Model(nn.Network):
 
         Raises:
             UnknownNameError: for an unknown name; a `ValueError`.
-            ArgumentError: for a number of steps below 1, and for a class with a method `train_step`, `test_step` or
-                `predict_step`, which would never be called; a `ValueError`.
+            ArgumentError: for a number of steps below 1, a `train_step` with other arguments, and a class with a method
+                `test_step` or `predict_step`, which would never be called; a `ValueError`.
             OperandError: for any other distribution, and for steps that are not a whole number; a `TypeError`.
 
         Keras RFC 293, mixed precision, "A policy's loss scale".
@@ -114,20 +116,15 @@ class Model(nn.Network):
             instance("distribution", distribution, DataParallel, "DataParallel() or FullyShardedDataParallel()")
         if warn_after_skipped_steps is not None:
             positive_int("warn_after_skipped_steps", warn_after_skipped_steps)
-        for name in ("train_step", "test_step", "predict_step"):
-            if hasattr(self, name):
-                raise ArgumentError(
-                    f"{type(self).__name__}.{name} is never called: override compute_loss(x, y, y_pred, sample_weight, "
-                    "training), or write the loop yourself with training.init_state and training.train_step"
-                )
         self._compiled_loss = CompiledLoss(loss, loss_weights, self.output_names)
         all_metrics = compile_metrics(metrics, self._compiled_loss.names, self.output_names)
         evaluator = Evaluator(self, self._loss_of, all_metrics, seed, distribution)
-        self._trainer = Trainer(evaluator, as_optimizer(optimizer), steps_per_execution, warn_after_skipped_steps)
+        step = overridden_step(self, Model)
+        self._trainer = Trainer(evaluator, as_optimizer(optimizer), steps_per_execution, warn_after_skipped_steps, step)
         self._evaluator = evaluator
 
     def compute_loss(
-        self, x: PyTree, y: PyTree, y_pred: PyTree, sample_weight: ArrayLike | None = None, training: bool = True
+        self, x: PyTree, y: PyTree, y_pred: PyTree, sample_weight: SampleWeight = None, training: bool = True
     ) -> jax.Array:
         """Compute the loss of a batch, in training and in evaluation; losses that layers add come on top.
 
@@ -137,7 +134,7 @@ class Model(nn.Network):
             x: the inputs of the batch.
             y: the labels of the batch; None if there are none.
             y_pred: the outputs.
-            sample_weight: the weight of each example, shape (batch,); None if not given.
+            sample_weight: the weight of each example, shape (batch,), or such weights by output; None if not given.
             training: whether this is a training step.
 
         Returns:
@@ -145,6 +142,21 @@ class Model(nn.Network):
         """
         del x, training  # for overrides
         return self._compiled_loss(y, y_pred, sample_weight)
+
+    def train_step(self, state: TrainState, batch: Batch) -> TrainState:
+        """Take a training step, as a pure function that JAX traces.
+
+        Override it to change the batch or the state around the step of the library, which
+        `super().train_step(state, batch)` takes; call that once.
+
+        Args:
+            state: the state before the step.
+            batch: the batch.
+
+        Returns:
+            The state after the step.
+        """
+        return self.compiled().step(state, batch)
 
     def _loss_of(self, batch: Batch, y_pred: PyTree, training: bool) -> tuple[jax.Array, dict[str, jax.Array]]:
         with record_terms() as terms:
@@ -169,7 +181,7 @@ class Model(nn.Network):
         validation_data: PyTree | Iterable[PyTree] | None = None,
         shuffle: bool = True,
         class_weight: Mapping[int, float] | None = None,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: SampleWeight = None,
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
         validation_steps: int | None = None,
@@ -193,7 +205,8 @@ class Model(nn.Network):
             shuffle: whether to shuffle arrays anew in each epoch.
             class_weight: the weight of the examples of each class, by its number; 1 for classes that are not in it.
                 Labels are class numbers or one-hot. Validation is not weighted.
-            sample_weight: the weight of each example, shape (examples,) or (examples, 1).
+            sample_weight: the weight of each example, shape (examples,) or (examples, 1); for several outputs also a
+                dict or list of these, in which outputs may be missing.
             initial_epoch: the number of the first epoch; use it to continue where an earlier `fit` ended.
             steps_per_epoch: how many batches make an epoch; None for all of them.
             validation_steps: how many batches to validate on, each time the first ones; None for all of them.
@@ -262,7 +275,7 @@ class Model(nn.Network):
         y: PyTree = None,
         *,
         batch_size: int | None = None,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: SampleWeight = None,
         steps: int | None = None,
         verbose: str | int = "auto",
         callbacks: Callback | Callable[..., Any] | Sequence[Any] = (),
@@ -321,7 +334,13 @@ class Model(nn.Network):
             return self._evaluator.predict(data, called)
 
     def train_on_batch(
-        self, x: PyTree, y: PyTree = None, *, sample_weight: ArrayLike | None = None, return_dict: bool = False
+        self,
+        x: PyTree,
+        y: PyTree = None,
+        *,
+        sample_weight: SampleWeight = None,
+        class_weight: Mapping[int, float] | None = None,
+        return_dict: bool = False,
     ) -> float | list[float] | dict[str, float]:
         """Run one training step on one batch.
 
@@ -329,6 +348,7 @@ class Model(nn.Network):
             x: inputs, shape (batch, ...), or a tuple or dict of them.
             y: labels, likewise.
             sample_weight: the weight of each example, shape (batch,).
+            class_weight: as for `fit`.
             return_dict: as for `evaluate`.
 
         Returns:
@@ -337,11 +357,11 @@ class Model(nn.Network):
         """
         trainer = self.compiled()
         with trainer.exclusive("train_on_batch"):
-            numbers = trainer.train_on_batch(as_one_batch(x, y, sample_weight))
+            numbers = trainer.train_on_batch(as_one_batch(x, y, sample_weight, class_weight))
         return numbers if flag("return_dict", return_dict) else trainer.evaluator.as_list(numbers)
 
     def test_on_batch(
-        self, x: PyTree, y: PyTree = None, *, sample_weight: ArrayLike | None = None, return_dict: bool = False
+        self, x: PyTree, y: PyTree = None, *, sample_weight: SampleWeight = None, return_dict: bool = False
     ) -> float | list[float] | dict[str, float]:
         """Compute the loss and the metrics on one batch.
 

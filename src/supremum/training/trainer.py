@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from supremum.argument_checks import instance
 from supremum.errors import ArgumentError, ModelInUseError, shown
 from supremum.nn import Donation, UninitializedError, has_weights
 from supremum.optimizers import Optimizer
@@ -26,11 +27,14 @@ from supremum.training.donated_carry import DonatedCarry
 from supremum.training.evaluation import Evaluator
 from supremum.training.last_finite import LastFinite
 from supremum.training.measured_step import StepMeasurement
-from supremum.training.step import CAPACITY, StepLog, TrainState, place_state, scaling_of, step_of
+from supremum.training.step import CAPACITY, StepLog, TrainState, TrainStep, place_state, scaling_of, step_of
 from supremum.training.step_execution import Execution
 
 # The attributes that a pickle or copy contains; `_compile` creates the others again.
-_PICKLED = ("_steps_per_execution", "_warn_after", "epoch", "evaluator", "optimizer")
+_PICKLED = ("_own_step", "_steps_per_execution", "_warn_after", "epoch", "evaluator", "optimizer")
+
+
+_RESULT = "the state after the step, such as super().train_step(state, batch)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +69,25 @@ class Trainer:
         steps_per_execution: how many steps are sent to the device at once, as for `Model.compile`.
         warn_after: how many steps in a row may be skipped with the loss scale at its floor before a warning; None for
             no warning.
+        own_step: takes the place of `step`, which it may call; None for `step` itself.
 
     Attributes:
+        step: the pure training step of the model, the loss, the optimizer and the metrics.
         count: how many steps were taken, including skipped ones.
         epoch: the number of the next epoch.
         evaluator: the given evaluator.
     """
 
     def __init__(
-        self, evaluator: Evaluator, optimizer: Optimizer, steps_per_execution: int, warn_after: int | None
+        self,
+        evaluator: Evaluator,
+        optimizer: Optimizer,
+        steps_per_execution: int,
+        warn_after: int | None,
+        own_step: Callable[[TrainState, Batch], TrainState] | None = None,
     ) -> None:
         self.evaluator = evaluator
+        self._own_step = own_step
         self.optimizer = with_loss_scale(evaluator.model, optimizer)
         self._key = jax.random.key_data(jax.random.key(evaluator.seed))
         self.count: jax.Array = jnp.zeros((), jnp.int32)
@@ -108,10 +120,14 @@ class Trainer:
         self._compile()
 
     def _use(self, optimizer: Optimizer) -> None:
-        step = step_of(self._model, self.evaluator.loss, optimizer, self.evaluator.metrics, self.distribution)
+        self.step: TrainStep = step_of(
+            self._model, self.evaluator.loss, optimizer, self.evaluator.metrics, self.distribution
+        )
+        step = self.step if self._own_step is None else self._own_step
 
         def run(carry: Any, _: None, batch: Batch) -> tuple[Any, None]:
-            return self._carry.plain(step(self._carry.tree(carry), batch)), None
+            state = instance("the result of train_step", step(self._carry.tree(carry), batch), TrainState, _RESULT)
+            return self._carry.plain(state), None
 
         self._training = Execution(run, self._steps_per_execution, donate=True, distribution=self.distribution)
         self._measurement = StepMeasurement(self._model, self.evaluator.loss, optimizer, self.distribution)
@@ -287,7 +303,13 @@ class Trainer:
 
     def _keep_last_finite(self, callbacks: CallbackList) -> None:
         """Keep the last finite state for the monitors that explain values that are not finite."""
-        explaining = [each for each in callbacks.of_class(NumericsMonitor) if each.explains]
+        monitors = callbacks.of_class(NumericsMonitor)
+        if monitors and self._own_step is not None:
+            raise ArgumentError(
+                f"NumericsMonitor measures the step of the library, not {shown(self._model)}.train_step; remove the "
+                "monitor, or override compute_loss instead"
+            )
+        explaining = [each for each in monitors if each.explains]
         self._last_finite = None
         if explaining and self._training.steps_per_execution > 1:
             raise ArgumentError(
@@ -375,7 +397,10 @@ class Trainer:
                 f"the data has no batches left in epoch {epoch}; an iterator gives its batches only once, so use a "
                 "list or a DataLoader, or set steps_per_epoch"
             )
-        return [*parts_of_log, self._fetch_log()]
+        parts_of_log.append(self._fetch_log())
+        if sum(map(len, parts_of_log)) != steps_taken:
+            raise ArgumentError("train_step must log one step for each batch: call super().train_step once")
+        return parts_of_log
 
     def _look(
         self, monitors: list[NumericsMonitor], step: int, steps: int, first_batch: Callable[[], Batch], key: Hashable

@@ -1,12 +1,13 @@
-"""Losses and metrics from users: objects, names or functions, and notes on the errors of these functions."""
+"""Losses, metrics and steps from users: objects, names, functions or methods, and notes on their errors."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from supremum.errors import OperandError, SupremumError, UnknownNameError, shown
+from supremum.errors import ArgumentError, OperandError, SupremumError, UnknownNameError, shown
 from supremum.nn import described
 
 
@@ -42,6 +43,34 @@ def resolve(
         name = kind.capitalize()
         raise OperandError(f"a {kind} must be a name, a {name} or a function of y_true and y_pred, got {shown(value)}")
     return wrap(value)
+
+
+def overridden_step(model: Any, base: type) -> Callable[[Any, Any], Any] | None:
+    """Return the `train_step` that the class of a model overrides, or None.
+
+    Args:
+        model: the model.
+        base: the class with the method to override.
+
+    Raises:
+        ArgumentError: for a `train_step` with other arguments, and for a method `test_step` or `predict_step`, which
+            would never be called; a `ValueError`.
+    """
+    name = type(model).__name__
+    for unused in ("test_step", "predict_step"):
+        if hasattr(model, unused):
+            raise ArgumentError(
+                f"{name}.{unused} is never called: override compute_loss(x, y, y_pred, sample_weight, training) or "
+                "call, or write the loop yourself with model.test_on_batch or model.predict_on_batch"
+            )
+    if type(model).train_step is vars(base)["train_step"]:
+        return None
+    if len(inspect.signature(model.train_step).parameters) != 2:
+        raise ArgumentError(
+            f"{name}.train_step must take the state and the batch, and return the next state: write "
+            "def train_step(self, state, batch)"
+        )
+    return model.train_step
 
 
 @contextmanager

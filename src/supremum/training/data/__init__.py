@@ -10,6 +10,7 @@ from supremum.training.data.batches import (
     Data,
     IterableData,
     Rows,
+    SampleWeight,
     Selection,
     as_batch,
     describe_batch,
@@ -29,9 +30,9 @@ from supremum.training.data.inputs import (
 )
 
 __all__ = [
-    "ArrayData", "Batch", "Data", "IterableData", "Rows", "Selection", "aligned_pair", "array_pair", "as_batch",
-    "as_data", "as_fit_data", "as_inputs", "as_one_batch", "as_weights", "at_labels", "check_has_axes", "class_numbers",
-    "describe_batch", "one_array", "same_shaped_pair", "without_label_axis",
+    "ArrayData", "Batch", "Data", "IterableData", "Rows", "SampleWeight", "Selection", "aligned_pair", "array_pair",
+    "as_batch", "as_data", "as_fit_data", "as_inputs", "as_one_batch", "as_weights", "at_labels", "check_has_axes",
+    "class_numbers", "describe_batch", "one_array", "same_shaped_pair", "without_label_axis",
 ]  # fmt: skip
 
 

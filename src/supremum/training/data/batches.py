@@ -31,6 +31,9 @@ ON_DEVICE_BYTES = 2**31
 
 _NO_BATCH: Final = object()
 
+SampleWeight: TypeAlias = "ArrayLike | Mapping[Any, ArrayLike] | None"
+"""The weight of each example, or such weights for outputs by name; None if all have the same weight."""
+
 
 class Batch(NamedTuple):
     """The data of one training step.
@@ -38,7 +41,8 @@ class Batch(NamedTuple):
     Attributes:
         x: the inputs of the model: an array, or the structure of arrays that the model takes.
         y: the labels; None if all losses come from the model itself.
-        sample_weight: the weight of each example, shape (batch,); None if all have the same weight.
+        sample_weight: the weight of each example, shape (batch,), or such weights for outputs; None if all have the
+            same weight.
 
     >>> Batch(np.ones((2, 3)), np.ones(2)).sample_weight is None
     True
@@ -147,9 +151,10 @@ def _copy(array: Any) -> Any:
 
 
 def _list_as_array(name: str, tree: list[Any]) -> Any:
-    """Convert a list of numbers to an array; keep a list of arrays, the inputs of a model with several inputs."""
+    """Convert a list of numbers to an array; keep a list of arrays and None, those of several inputs or outputs."""
     refuse_masked(name, tree)
-    if tree and all(hasattr(part, "shape") and np.ndim(part) > 0 for part in tree):
+    arrays = [part for part in tree if part is not None]
+    if arrays and all(hasattr(part, "shape") and np.ndim(part) > 0 for part in arrays):
         return tree
     try:
         array = np.asarray(tree)
@@ -232,6 +237,14 @@ def common_length(batch: Batch) -> int:
     return lengths.pop()
 
 
+def _warn_of_few_batches(steps: int, batches: int) -> None:
+    warn_user(
+        f"{steps} steps were requested, but the data ran out after {batches}, which ends the epoch; provide a batch "
+        "for every step of every epoch, or request fewer steps",
+        TrainingWarning,
+    )
+
+
 class ArrayData:
     """Arrays with one example per index of their first axis, cut into batches; the last one may be smaller.
 
@@ -240,13 +253,14 @@ class ArrayData:
         y: labels, a tree of arrays, or None.
         sample_weight: shape (examples,), or None.
         batch_size: the number of examples in a batch.
-        steps: the number of batches in an epoch; None for all of them.
+        steps: the number of batches in an epoch; None for all of them, which is also the most, with a
+            `TrainingWarning`.
         class_weight: the weight of the examples of each class, by its number, 1 for others; None for no weights.
             Labels are class numbers or one-hot.
 
     Raises:
-        ArgumentError: if there are no examples, if the arrays have different lengths, if the batch size is below 1, if
-            there are fewer batches than steps, or if both kinds of weights are given; a `ValueError`.
+        ArgumentError: if there are no examples, if the arrays have different lengths, if the batch size is below 1, or
+            if both kinds of weights are given; a `ValueError`.
         OperandError: if a leaf is not an array; a `TypeError`.
 
     >>> data = ArrayData(
@@ -260,7 +274,7 @@ class ArrayData:
         self,
         x: PyTree,
         y: PyTree = None,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: SampleWeight = None,
         *,
         batch_size: int,
         steps: int | None = None,
@@ -272,10 +286,8 @@ class ArrayData:
         self._on_device: Batch | None = None
         most = math.ceil(self.examples / self._batch_size)
         if steps is not None and positive_int("the number of steps", steps) > most:
-            raise ArgumentError(
-                f"{steps} steps were requested, but the data has only {most} batches; use at most {most}"
-            )
-        self.steps: int = most if steps is None else steps
+            _warn_of_few_batches(steps, most)
+        self.steps: int = most if steps is None else min(steps, most)
 
     def split(self, share: float) -> tuple[Batch, Batch]:
         """Split the examples in two: the first ones, and the last ones.
@@ -344,8 +356,8 @@ class IterableData:
 
     Args:
         batches: the iterable.
-        steps: the number of batches in an epoch; None for all of them. If the iterable has fewer, there is a
-            `TrainingWarning`: an epoch then repeats batches, or is shorter if the iterable cannot be iterated again.
+        steps: the number of batches in an epoch; None for all of them. If the iterable has fewer, epochs end early,
+            with a `TrainingWarning`.
         class_weight: as for `ArrayData`.
         restarts: whether each epoch begins with the first batch, instead of where the last one ended; an iterator
             cannot be restarted.
@@ -397,27 +409,22 @@ class IterableData:
         """Yield the batches of an epoch."""
         if self._restarts:
             self._running, self._in_pass, self._peeked = None, 0, None
-        if isinstance(self._batches, Sized):
-            self._warn_of_repetition(len(self._batches))
-        count, last_pass = 0, None
+        count, is_whole = 0, self._in_pass == (self._peeked is not None)  # whether this epoch has the whole pass
         while count != self._steps:
             batch, self._peeked = self._next() if self._peeked is None else self._peeked, None
             if batch is not None:
-                if last_pass is not None:
-                    self._warn_of_repetition(last_pass)
                 count += 1
                 yield batch
                 continue
-            last_pass, self._in_pass, self._running = self._in_pass, 0, None
+            self._in_pass, self._running = 0, None
             if self._steps is None:
                 return
-            if not last_pass:
-                if count:
-                    self._warn(
-                        f"{self._steps} steps were requested, but the data ran out after {count}; provide a batch for "
-                        "every step of every epoch, or request fewer steps"
-                    )
+            if is_whole:
+                if count and not self._has_warned:
+                    self._has_warned = True
+                    _warn_of_few_batches(self._steps, count)
                 return
+            is_whole = True
 
     def _next(self) -> Batch | None:
         if self._running is None:
@@ -431,19 +438,6 @@ class IterableData:
         except SupremumError as error:
             error.add_note(f"in batch {self._in_pass - 1} of what the iterable gives (counted from 0)")
             raise
-
-    def _warn_of_repetition(self, batches: int) -> None:
-        if self._steps is not None and batches < self._steps:
-            number = "1 batch" if batches == 1 else f"{batches} batches"
-            self._warn(
-                f"{self._steps} steps were requested, but the data has only {number}, so some are used more than "
-                "once; request fewer steps"
-            )
-
-    def _warn(self, message: str) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            warn_user(message, TrainingWarning)
 
     def __repr__(self) -> str:
         return f"IterableData({type(self._batches).__name__}, steps={self._steps})"

@@ -8,14 +8,14 @@ from typing import Any
 from supremum.argument_checks import pytree, real_number
 from supremum.errors import ArgumentError
 from supremum.nn.functional import MOST, positive_int
-from supremum.training.data.batches import ArrayData, Data, IterableData
-from supremum.typing import ArrayLike, PyTree
+from supremum.training.data.batches import ArrayData, Data, IterableData, SampleWeight
+from supremum.typing import PyTree
 
 
 def as_data(
     x: PyTree | Iterable[PyTree],
     y: PyTree = None,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: SampleWeight = None,
     *,
     batch_size: int | None,
     steps: int | None = None,
@@ -53,9 +53,14 @@ def as_data(
     return IterableData(x, steps=steps, class_weight=class_weight, restarts=restarts)
 
 
-def as_one_batch(x: PyTree, y: PyTree = None, sample_weight: ArrayLike | None = None) -> ArrayData:
+def as_one_batch(
+    x: PyTree,
+    y: PyTree = None,
+    sample_weight: SampleWeight = None,
+    class_weight: Mapping[int, float] | None = None,
+) -> ArrayData:
     """All examples as one batch."""
-    return ArrayData(x, y, sample_weight, batch_size=MOST)
+    return ArrayData(x, y, sample_weight, batch_size=MOST, class_weight=class_weight)
 
 
 def as_fit_data(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, cast
@@ -13,8 +13,10 @@ import jax.numpy as jnp
 from supremum.errors import ArgumentError, OperandError, listed, shown
 from supremum.formats import as_format
 from supremum.nn import snake_case
-from supremum.training.data import as_inputs, as_weights
-from supremum.training.losses import cross_entropy, regression
+from supremum.training.data import SampleWeight, as_inputs, as_weights
+from supremum.training.losses import cross_entropy, hinge, overlap, regression
+from supremum.training.losses.circle import Circle
+from supremum.training.losses.ctc import CTC
 from supremum.training.losses.loss import Loss, apply_weights, finite_pair, reduce_losses
 from supremum.training.user_functions import note_place, resolve
 from supremum.typing import ArrayLike, PyTree
@@ -22,15 +24,19 @@ from supremum.typing import ArrayLike, PyTree
 _terms: ContextVar[dict[str, jax.Array] | None] = ContextVar("terms", default=None)
 
 LOSSES: tuple[Callable[[], Loss], ...] = (
-    cross_entropy.BinaryCrossentropy, cross_entropy.CategoricalCrossentropy, regression.CosineSimilarity,
-    regression.Huber, regression.KLDivergence, regression.MeanAbsoluteError, regression.MeanSquaredError,
-    regression.Poisson, cross_entropy.SparseCategoricalCrossentropy,
+    cross_entropy.BinaryCrossentropy, cross_entropy.BinaryFocalCrossentropy, cross_entropy.CategoricalCrossentropy,
+    cross_entropy.CategoricalFocalCrossentropy, cross_entropy.CategoricalGeneralizedCrossEntropy,
+    hinge.CategoricalHinge, Circle, regression.CosineSimilarity, CTC, overlap.Dice, hinge.Hinge, regression.Huber,
+    regression.KLDivergence, regression.LogCosh, regression.MeanAbsoluteError,
+    regression.MeanAbsolutePercentageError, regression.MeanSquaredError, regression.MeanSquaredLogarithmicError,
+    regression.Poisson, cross_entropy.SparseCategoricalCrossentropy, hinge.SquaredHinge, overlap.Tversky,
 )  # fmt: skip
 """The losses that can be looked up by class name, in CamelCase and snake_case."""
 
 _SHORT: dict[str, Callable[[], Loss]] = {
     "bce": cross_entropy.BinaryCrossentropy, "kld": regression.KLDivergence,
-    "mae": regression.MeanAbsoluteError, "mse": regression.MeanSquaredError,
+    "mae": regression.MeanAbsoluteError, "mape": regression.MeanAbsolutePercentageError,
+    "mse": regression.MeanSquaredError, "msle": regression.MeanSquaredLogarithmicError,
 }  # fmt: skip
 _NAMED = {
     **{snake_case(loss_class.__name__): loss_class for loss_class in LOSSES},
@@ -106,7 +112,7 @@ def as_loss(loss: str | Loss | Callable[[Any, Any], Any]) -> Loss | FunctionLoss
     Traceback (most recent call last):
         ...
     supremum.errors.UnknownNameError: unknown loss 'mean_sqared_error': did you mean 'mean_squared_error' or \
-'MeanSquaredError' or 'mean_absolute_error'?
+'MeanSquaredError' or 'mean_squared_logarithmic_error'?
     """
     return resolve("loss", loss, (Loss, FunctionLoss), _NAMED, FunctionLoss)
 
@@ -153,50 +159,66 @@ class CompiledLoss:
         unknown = sorted(str(name) for name in by_name.keys() - self._losses.keys())
         if unknown:
             raise ArgumentError(f"loss_weights has a weight for {listed(map(shown, unknown))}, which have no loss")
+        self._is_mapping = isinstance(losses, Mapping)
         self._functions = {name: None if each is None else as_loss(each) for name, each in self._losses.items()}
         self._weights = {name: by_name.get(name, 1.0) for name in self._losses}
 
     @property
     def names(self) -> list[str]:
         """The names of the losses of outputs, such as `"digit_loss"`; none if there is only one loss."""
-        names = [f"{name}_loss" for name, function in self._functions.items() if function is not None]
+        names = [f"{name}_loss" for name in self._needed]
         return names if len(names) > 1 else []
 
-    def __call__(self, y_true: PyTree, y_pred: PyTree, sample_weight: ArrayLike | None = None) -> jax.Array:
+    def __call__(self, y_true: PyTree, y_pred: PyTree, sample_weight: SampleWeight = None) -> jax.Array:
         """Compute the loss of a batch.
 
         Args:
-            y_true: labels, in the structure of the losses.
+            y_true: labels, in the structure of the losses; outputs without a loss need none.
             y_pred: outputs, in the structure of the losses.
-            sample_weight: the weight of each example, shape (batch,); None if all have the same weight.
+            sample_weight: the weight of each example, shape (batch,), or such weights for outputs, in the structure of
+                the losses; None if all have the same weight.
 
         Returns:
             A floating-point scalar.
 
         Raises:
-            ArgumentError: if labels or outputs do not have the structure of the losses; a `ValueError`.
+            ArgumentError: if labels, outputs or weights do not have the structure of the losses; a `ValueError`.
         """
-        if all(function is None for function in self._functions.values()):
+        if not self._needed:
             return jnp.zeros((), jnp.float32)
-        labels, outputs = self._match("labels", y_true), self._match("outputs", y_pred)
+        labels = self._match("labels", self._name_partial_labels(y_true))
+        outputs = self._match("outputs", y_pred)
+        weights = weights_by_output(sample_weight, outputs, self._output_names)
         record = _terms.get()
         terms: list[jax.Array] = []
         for name, function in self._functions.items():
             if function is not None:
                 with note_place(f"in the loss {function.name}", y_true=labels[name], y_pred=outputs[name]):
-                    term = function(labels[name], outputs[name], sample_weight)
+                    term = function(labels[name], outputs[name], weights[name])
                 if record is not None:
                     record[f"{name}_loss"] = term
                 # Do not multiply by 1, which would round.
                 terms.append(term if self._weights[name] == 1 else term * self._weights[name])
         return sum(terms[1:], terms[0])
 
+    @property
+    def _needed(self) -> list[Any]:
+        """The names of the outputs that have a loss."""
+        return [name for name, function in self._functions.items() if function is not None]
+
+    def _name_partial_labels(self, y_true: PyTree) -> PyTree:
+        """Name labels without names that are as many as the losses, but fewer than the outputs, as Keras does."""
+        labels, needed = entries(y_true), self._needed
+        is_ordered = len(needed) == 1 or (not self._is_mapping and len(needed) < len(self._functions))
+        if isinstance(y_true, Mapping) or not is_ordered or len(labels) != len(needed):
+            return y_true
+        return dict(zip(needed, labels.values(), strict=True))
+
     def _match(self, what: str, tree: PyTree) -> dict[Any, Any]:
-        by_name = entries(tree, self._output_names)
-        needed = [name for name, function in self._functions.items() if function is not None]
-        if any(name not in by_name or by_name[name] is None for name in needed):
+        by_name = {name: each for name, each in entries(tree, self._output_names).items() if each is not None}
+        if any(name not in by_name for name in self._needed):
             raise ArgumentError(
-                f"the loss is for {_names_of(self._losses)}, but the {what} are {_names_of(by_name)}; "
+                f"the loss is for {_names_of(self._needed)}, but the {what} are {_names_of(by_name)}; "
                 "use the same structure"
             )
         return by_name
@@ -221,7 +243,33 @@ def entries(tree: PyTree, output_names: Sequence[str] | None = None) -> dict[Any
     return {"": tree}
 
 
-def _names_of(entries: Mapping[Any, Any]) -> str:
-    if list(entries) == [""]:
-        return "nothing" if entries[""] is None else "one array"
-    return ", ".join(repr(name) for name in entries)
+def weights_by_output(
+    sample_weight: SampleWeight, outputs: Iterable[Any], output_names: Sequence[str] | None
+) -> dict[Any, Any]:
+    """Return the sample weights of each output; None for outputs without weights.
+
+    Args:
+        sample_weight: weights of examples for all outputs, or a dict or list of them.
+        outputs: the names of the outputs.
+        output_names: as for `CompiledLoss`.
+
+    Raises:
+        ArgumentError: for weights of an output that does not exist; a `ValueError`.
+    """
+    parts: Any = sample_weight
+    if not isinstance(parts, Mapping) and not (
+        isinstance(parts, (list, tuple)) and all(part is None or hasattr(part, "shape") for part in parts)
+    ):
+        return dict.fromkeys(outputs, sample_weight)
+    weights = entries(parts, output_names)
+    unknown = [name for name in weights if name not in outputs]
+    if unknown:
+        raise ArgumentError(
+            f"sample_weight has weights for {_names_of(unknown)}, but the outputs are {_names_of(outputs)}; "
+            "use the same structure"
+        )
+    return {name: weights.get(name) for name in outputs}
+
+
+def _names_of(names: Iterable[Any]) -> str:
+    return ", ".join("one array" if name == "" else repr(name) for name in names) or "nothing"

@@ -5,12 +5,15 @@ Keras RFC 293, mixed precision, "Softmax and cross entropy".
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, ClassVar, Unpack
 
 import jax
 import jax.numpy as jnp
 
 from supremum.argument_checks import flag, real_within, whole_number
+from supremum.errors import ArgumentError, shown
 from supremum.formats import as_format, at_least_float32
 from supremum.mixed_precision import PolicyWarning, is_floating
 from supremum.nn import origin_of
@@ -122,6 +125,14 @@ class Crossentropy(Loss):
         )
 
 
+class CategoricalOptions(LossOptions, total=False):
+    """The options of `CategoricalCrossentropy`, documented there."""
+
+    from_logits: bool
+    label_smoothing: float
+    axis: int
+
+
 class CategoricalCrossentropy(Crossentropy):
     """Cross entropy between probabilities, such as one-hot labels, and probabilities or logits of the same shape.
 
@@ -163,7 +174,56 @@ class CategoricalCrossentropy(Crossentropy):
         y_true = y_true.astype(self.dtype)
         if self.label_smoothing:
             y_true = y_true * (1 - self.label_smoothing) + self.label_smoothing / y_pred.shape[axis]
-        return -jnp.sum(weight_times(y_true.astype(logs.dtype), logs), axis)
+        return -jnp.sum(self.of_classes(y_true.astype(logs.dtype), logs, axis), axis)
+
+    def of_classes(self, y_true: jax.Array, logs: jax.Array, axis: int) -> jax.Array:  # noqa: ARG002 (for overrides)
+        """Compute what each class contributes, with the sign of the logarithms.
+
+        Args:
+            y_true: smoothed labels.
+            logs: the logarithms of the probabilities, in at least float32.
+            axis: the axis of the classes.
+        """
+        return weight_times(y_true, logs)
+
+
+class CategoricalFocalCrossentropy(CategoricalCrossentropy):
+    """Categorical cross entropy times `alpha * (1 - p) ** gamma`, which reduces the loss of classes with a large `p`.
+
+    Lin and others, "Focal Loss for Dense Object Detection", 2017.
+
+    Args:
+        alpha: a factor, or a factor for each class.
+        gamma: how much the loss of large probabilities is reduced; 0 for not at all.
+        options: the options of `CategoricalCrossentropy`.
+
+    Raises:
+        ArgumentError: if a number is negative, or if there is not one factor for each class; a `ValueError`.
+
+    >>> loss = CategoricalFocalCrossentropy(from_logits=True, alpha=1.0)
+    >>> loss(jnp.asarray([[1.0, 0.0]]), jnp.asarray([[0.0, 20.0]], "float16"))
+    Array(20., dtype=float32)
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float | Sequence[float] = 0.25,
+        gamma: float = 2.0,
+        **options: Unpack[CategoricalOptions],
+    ) -> None:
+        super().__init__(**options)
+        each = tuple(alpha) if isinstance(alpha, Sequence) else (alpha,)
+        self.alpha: tuple[float, ...] = tuple(_not_negative("alpha", number) for number in each)
+        self.gamma: float = _not_negative("gamma", gamma)
+
+    def of_classes(self, y_true: jax.Array, logs: jax.Array, axis: int) -> jax.Array:
+        """Compute what each class contributes, as for `CategoricalCrossentropy`."""
+        number, classes = len(self.alpha), logs.shape[axis]
+        if number not in (1, classes):
+            raise ArgumentError(f"alpha must be one number or {classes}, one for each class, got {number}")
+        alpha = jnp.asarray(self.alpha, logs.dtype).reshape(-1, *(1 for _ in logs.shape[axis + 1 :]))
+        return alpha * _focal_factor(-jnp.expm1(logs), self.gamma) * super().of_classes(y_true, logs, axis)
 
 
 class SparseCategoricalCrossentropy(Crossentropy):
@@ -203,12 +263,52 @@ class SparseCategoricalCrossentropy(Crossentropy):
         if counts is not None:
             y_pred = replace_nonfinite(y_pred, counts, IN_Y_PRED)
         at_label, is_class = at_labels(self.log_probabilities(y_pred, -1), y_true)
-        losses = jnp.where(is_class, -at_label, jnp.full_like(at_label, jnp.nan))
+        losses = jnp.where(is_class, self.of_labels(at_label), jnp.full_like(at_label, jnp.nan))
         return losses if counts is None else jnp.where(counts, losses, jnp.zeros_like(losses))
+
+    def of_labels(self, logs: jax.Array) -> jax.Array:
+        """Compute the losses from the logarithms of the labels' probabilities."""
+        return -logs
 
     def counts(self, y_true: jax.Array) -> jax.Array | None:
         """Return which labels count; None if none are ignored."""
         return None if self.ignore_class is None else y_true != self.ignore_class
+
+
+class CategoricalGeneralizedCrossEntropy(SparseCategoricalCrossentropy):
+    """`(1 - p ** q) / q`, where `p` is the probability of the label: for a small `q` almost the cross entropy.
+
+    Zhang and Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural Networks with Noisy Labels", 2018.
+
+    Args:
+        q: how little wrong labels weigh, above 0 and below 1.
+        from_logits, ignore_class, options: as for `SparseCategoricalCrossentropy`.
+
+    Raises:
+        ArgumentError: if `q` is not between 0 and 1; a `ValueError`.
+
+    >>> CategoricalGeneralizedCrossEntropy()(
+    ...     jnp.asarray([0]), jnp.asarray([[0.25, 0.75]])
+    ... )
+    Array(1., dtype=float32)
+    """
+
+    def __init__(
+        self,
+        q: float = 0.5,
+        *,
+        from_logits: bool = False,
+        ignore_class: int | None = None,
+        **options: Unpack[LossOptions],
+    ) -> None:
+        super().__init__(from_logits=from_logits, ignore_class=ignore_class, **options)
+        self.q: float = real_within("q", q, 0, 1)
+        if self.q in (0, 1):
+            raise ArgumentError(f"q must be above 0 and below 1, got {shown(q)}: give q=0.5")
+
+    def of_labels(self, logs: jax.Array) -> jax.Array:
+        """Compute the losses from the logarithms of the labels' probabilities."""
+        return -jnp.expm1(self.q * logs) / self.q
 
 
 class BinaryCrossentropy(Crossentropy):
@@ -246,5 +346,68 @@ class BinaryCrossentropy(Crossentropy):
         y_true = y_true.astype(self.dtype)
         if self.label_smoothing:
             y_true = y_true * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
-        losses = binary_cross_entropy(y_true, values, from_logits=are_logits, eps=as_format(self.dtype).eps)
-        return mean_of_each(losses)
+        return mean_of_each(self.of_elements(y_true, values, are_logits))
+
+    def of_elements(self, y_true: jax.Array, values: jax.Array, are_logits: bool) -> jax.Array:
+        """Compute the loss of each element.
+
+        Args:
+            y_true: smoothed labels.
+            values: logits or probabilities.
+            are_logits: which of the two.
+        """
+        return binary_cross_entropy(y_true, values, from_logits=are_logits, eps=as_format(self.dtype).eps)
+
+
+class BinaryFocalCrossentropy(BinaryCrossentropy):
+    """Binary cross entropy times `(1 - p) ** gamma`, where `p` is the probability of the label.
+
+    Lin and others, "Focal Loss for Dense Object Detection", 2017.
+
+    Args:
+        apply_class_balancing: whether labels of 1 are weighted by `alpha` and labels of 0 by `1 - alpha`.
+        alpha: the weight of labels of 1, from 0 to 1.
+        gamma: how much the loss of large probabilities is reduced; 0 for not at all.
+        from_logits, label_smoothing, options: as for `BinaryCrossentropy`.
+
+    Raises:
+        ArgumentError: if `gamma` is negative, or another number is not from 0 to 1; a `ValueError`.
+
+    >>> loss = BinaryFocalCrossentropy(from_logits=True, gamma=2.0)
+    >>> loss(jnp.asarray([[1.0], [1.0]]), jnp.asarray([[-100.0], [100.0]], "float16"))
+    Array(50., dtype=float32)
+    """
+
+    def __init__(
+        self,
+        *,
+        apply_class_balancing: bool = False,
+        alpha: float = 0.25,
+        gamma: float = 2.0,
+        from_logits: bool = False,
+        label_smoothing: float = 0.0,
+        **options: Unpack[LossOptions],
+    ) -> None:
+        super().__init__(from_logits=from_logits, label_smoothing=label_smoothing, **options)
+        self.apply_class_balancing: bool = flag("apply_class_balancing", apply_class_balancing)
+        self.alpha: float = real_within("alpha", alpha, 0, 1)
+        self.gamma: float = _not_negative("gamma", gamma)
+
+    def of_elements(self, y_true: jax.Array, values: jax.Array, are_logits: bool) -> jax.Array:
+        """Compute the loss of each element, as for `BinaryCrossentropy`."""
+        losses = super().of_elements(y_true, values, are_logits)
+        wide, y_true = values.astype(losses.dtype), y_true.astype(losses.dtype)
+        one, zero = (jax.nn.sigmoid(wide), jax.nn.sigmoid(-wide)) if are_logits else (wide, 1 - wide)
+        losses = losses * _focal_factor(y_true * zero + (1 - y_true) * one, self.gamma)
+        if self.apply_class_balancing:
+            losses = losses * (y_true * self.alpha + (1 - y_true) * (1 - self.alpha))
+        return losses
+
+
+def _focal_factor(rest: jax.Array, gamma: float) -> jax.Array:
+    """Compute a power of `1 - p`; it and its slope are 0 where `p` is 1, which has no loss."""
+    return jnp.where(rest == 0, jnp.zeros_like(rest), jnp.where(rest == 0, jnp.ones_like(rest), rest) ** gamma)
+
+
+def _not_negative(name: str, value: object) -> float:
+    return real_within(name, value, 0, math.inf, "0 or more")

@@ -72,12 +72,12 @@ class Loss(Configurable, ABC):
         UnknownNameError: if the reduction or dtype is unknown; a `ValueError`.
 
     >>> import jax.numpy as jnp
-    >>> class LogCosh(Loss):
+    >>> class MeanFourthPower(Loss):
     ...     def call(self, y_true, y_pred):
-    ...         return jnp.log(jnp.cosh(y_pred - y_true)).mean(-1)
-    >>> loss = LogCosh()(jnp.zeros((2, 3)), jnp.ones((2, 3), "float16"))
-    >>> loss.dtype, round(float(loss), 4)
-    (dtype('float32'), 0.4338)
+    ...         return ((y_pred - y_true) ** 4).mean(-1)
+    >>> loss = MeanFourthPower()(jnp.zeros((2, 3)), jnp.full((2, 3), 20.0, "float16"))
+    >>> loss.dtype, float(loss)
+    (dtype('float32'), 160000.0)
     """
 
     def __init__(
@@ -317,8 +317,11 @@ def replace_left_out(batch: Batch) -> Batch:
     >>> replace_left_out(Batch(x, None, weights)).x.tolist()
     [[1.0], [0.5]]
     """
-    weights = batch.sample_weight
-    if not is_array(weights) or weights.ndim == 0:
+    weights = jax.tree.leaves(batch.sample_weight)
+    # With several outputs, labels without weights of their own count.
+    are_all = is_array(batch.sample_weight) or len(weights) == len(jax.tree.leaves(batch.y))
+    if not weights or not are_all or not all(is_array(each) and each.ndim for each in weights):
         return batch
-    counts = jnp.any(jnp.asarray(weights) != 0, axis=tuple(range(1, np.ndim(weights))))
+    nonzero = [jnp.any(jnp.asarray(each) != 0, axis=tuple(range(1, np.ndim(each)))) for each in weights]
+    counts = jnp.any(jnp.stack(nonzero), 0)
     return batch._replace(x=replace_nonfinite(batch.x, counts, _IN_X))

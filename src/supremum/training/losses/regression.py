@@ -82,6 +82,69 @@ class MeanAbsoluteError(PairLoss):
         return absolute_errors(*self.pair(y_true, y_pred))
 
 
+class MeanAbsolutePercentageError(PairLoss):
+    """The absolute difference in percent of the size of the label, averaged over the last axis of each example.
+
+    The size is at least the epsilon of the loss's dtype, the gap between 1 and the next number.
+
+    Args:
+        options: the options of every `Loss`: `reduction`, `dtype`, `name`.
+
+    >>> MeanAbsolutePercentageError()(
+    ...     jnp.asarray([[2.0, 4.0]]), jnp.asarray([[1.0, 4.0]], "float16")
+    ... )
+    Array(25., dtype=float32)
+    """
+
+    def call(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
+        """Compute the loss of each example, as for `MeanSquaredError`."""
+        y_true, y_pred = self.pair(y_true, y_pred)
+        size = jnp.maximum(jnp.abs(y_true), as_format(self.dtype).eps)
+        return 100 * mean_of_each(jnp.abs(y_pred - y_true) / size)
+
+
+class MeanSquaredLogarithmicError(PairLoss):
+    """The square of the difference of `log(1 + y)`, averaged over the last axis of each example.
+
+    Both are at least the epsilon of the loss's dtype, the gap between 1 and the next number.
+
+    Args:
+        options: the options of every `Loss`: `reduction`, `dtype`, `name`.
+
+    >>> round(
+    ...     float(MeanSquaredLogarithmicError()(jnp.zeros((1, 1)), jnp.ones((1, 1)))), 4
+    ... )
+    0.4805
+    """
+
+    def call(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
+        """Compute the loss of each example, as for `MeanSquaredError`."""
+        eps = as_format(self.dtype).eps
+        return squared_errors(*(jnp.log1p(jnp.maximum(each, eps)) for each in self.pair(y_true, y_pred)))
+
+
+class LogCosh(PairLoss):
+    """The logarithm of the hyperbolic cosine of the difference, averaged over the last axis of each example.
+
+    Small differences count like half their square, large ones like their size.
+
+    Args:
+        options: the options of every `Loss`: `reduction`, `dtype`, `name`.
+
+    >>> round(
+    ...     float(LogCosh()(jnp.zeros((1, 1)), jnp.full((1, 1), 1000.0, "float16"))), 2
+    ... )
+    999.31
+    """
+
+    def call(self, y_true: jax.Array, y_pred: jax.Array) -> jax.Array:
+        """Compute the loss of each example, as for `MeanSquaredError`."""
+        y_true, y_pred = self.pair(y_true, y_pred)
+        size = jnp.abs(y_pred - y_true)
+        # log((exp(d) + exp(-d)) / 2) without overflow, and accurate near 0.
+        return mean_of_each(size + jnp.log1p(jnp.expm1(-2 * size) / 2))
+
+
 class Huber(PairLoss):
     """Half the squared difference up to `delta`, and `delta * (size - delta / 2)` beyond, averaged over the last axis.
 

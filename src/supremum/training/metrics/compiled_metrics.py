@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from supremum.errors import ArgumentError, listed, shown
-from supremum.training.losses import entries
+from supremum.training.losses import entries, weights_by_output
 from supremum.training.metrics.accuracy import (
     Accuracy,
     BinaryAccuracy,
@@ -83,7 +83,8 @@ class OutputMetric(Metric):
                 f"there is a metric for the output {shown(self._output)}, but the labels are "
                 f"{listed(map(shown, labels))} and the outputs are {listed(map(shown, outputs))}"
             )
-        return self._metric.update(state, labels[self._output], outputs[self._output], sample_weight)
+        weights = weights_by_output(sample_weight, outputs, self._output_names)
+        return self._metric.update(state, labels[self._output], outputs[self._output], weights[self._output])
 
     def result_of(self, state: PyTree) -> Any:
         """The value of the metric."""
