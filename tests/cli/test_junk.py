@@ -162,13 +162,21 @@ def test_a_full_standard_output_gives_one_line(folder):
     assert "No space left" in done.stderr
 
 
-@pytest.mark.parametrize("args", [["explore", "-o", "folder"], ["demo", "--out", "file"], ["demo", "--json", "folder"]])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["explore", "-o", "folder"], ["demo", "--out", "file"], ["demo", "--json", "folder"],
+        ["explain", "i8", "-o", "missing/x.json"], ["demo", "--json", "missing/x.json"],
+        ["casts", "file", "--write-baseline", "missing/x.json"],
+    ],
+)  # fmt: skip
 def test_the_output_is_checked_before_the_work(folder, args):
     result = CliRunner().invoke(app, args)
     assert result.exit_code == 1
     assert result.stdout == ""
     assert len(result.stderr.splitlines()) == 1
     assert "cannot be written" in result.stderr
+    assert not Path("missing").exists()
 
 
 PROGRAMS = {
