@@ -179,6 +179,28 @@ def test_the_output_is_checked_before_the_work(folder, args):
     assert not Path("missing").exists()
 
 
+NAME = "a\x1b[31mb\x07"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["casts", f"{NAME}.py"], ["casts", f"{NAME}.py", "--write-baseline", f"{NAME}.json"],
+        ["casts", f"{NAME}.py", "--format", "github"], ["casts", f"{NAME}.py", "-o", f"{NAME}.exe"],
+        ["casts", f"no{NAME}.py"], ["casts", "file", "--baseline", NAME], ["casts", f"no{NAME}:f", "--args", "f32[2]"],
+        ["explain", NAME], ["explain", "i8", "-o", f"no{NAME}/x.json"], [NAME], ["table", f"--{NAME}"],
+        ["profile", f"{NAME}.py"],
+    ],
+)  # fmt: skip
+def test_control_characters_in_names_are_escaped(folder, args):
+    program = "import jax, jax.numpy as jnp\njax.jit(lambda x, y: x * y)(jnp.ones(2, 'bfloat16'), jnp.ones(2))\n"
+    (folder / f"{NAME}.py").write_text(program)
+    output = CliRunner().invoke(app, args, color=True).output
+    assert "\x1b[31m" not in output
+    assert "\x07" not in output
+    assert r"a\x1b[31mb\x07" in output, output
+
+
 PROGRAMS = {
     "exits while it is traced": "import sys\ndef f(x): sys.exit(0)\n",
     "exits on import": "import sys\nsys.exit()\n",

@@ -23,7 +23,7 @@ from supremum.cli.output import (
     put_text,
 )
 from supremum.cli.programs import ArgsOption, ScriptArguments, Target, program_output, shown_error
-from supremum.errors import ArgumentError, shortened
+from supremum.errors import ArgumentError, printable, shortened
 
 if TYPE_CHECKING:
     from supremum.tracing import Baseline, Cast, CastReport, JittedCall
@@ -173,7 +173,8 @@ def _print_gone(programs: Sequence[MeasuredProgram], known: Baseline | None, pat
     """Say how many casts of a baseline are gone."""
     gone = 0 if known is None else known.gone([each.report for each in programs])
     if gone:
-        typer.echo(f"supremum: casts of {path} that are gone: {gone}; write it again with --write-baseline", err=True)
+        name = printable(str(path))
+        typer.echo(f"supremum: casts of {name} that are gone: {gone}; write it again with --write-baseline", err=True)
 
 
 def _write_baseline(programs: Sequence[MeasuredProgram], path: Path) -> None:
@@ -181,7 +182,7 @@ def _write_baseline(programs: Sequence[MeasuredProgram], path: Path) -> None:
 
     baseline = Baseline.of([each.report for each in programs], path.parent)
     baseline.write(path)
-    typer.echo(f"supremum: {path} written, casts: {sum(baseline.counts.values())}", err=True)
+    typer.echo(f"supremum: {printable(str(path))} written, casts: {sum(baseline.counts.values())}", err=True)
 
 
 def _report_text(programs: Sequence[MeasuredProgram], form: str, failures: Sequence[Cast]) -> str:

@@ -12,7 +12,7 @@ import typer
 from supremum.cli.exit_codes import FAILURE
 from supremum.cli.output import json_text, put_text
 from supremum.cli.programs import call_of, program_output, run_script, shown_error, tried, with_values
-from supremum.errors import ArgumentError, SupremumError, shortened
+from supremum.errors import ArgumentError, SupremumError, printable, shortened
 
 if TYPE_CHECKING:
     from supremum.tracing import JittedCall
@@ -89,7 +89,7 @@ def measure_program(
             report = tool(call.function)(*call.args, **call.kwargs)
         except SupremumError as error:
             what = f"{call} is" if instead is None else f"the errors of {call} are"
-            typer.echo(f"supremum: {what} left out: {error}", err=True)
+            typer.echo(f"supremum: {printable(what)} left out: {error}", err=True)
             if instead is None:
                 return
             report = instead(call)

@@ -17,7 +17,7 @@ from rich.table import Column, Table
 
 from supremum.argument_checks import chosen
 from supremum.atomic_files import as_path, check_writable, whole_file, writing_error
-from supremum.errors import ArgumentError, FileError, shortened
+from supremum.errors import ArgumentError, FileError, printable, shortened
 
 STANDARD_OUTPUT = Path("-")
 _UNLIMITED = 10_000
@@ -101,7 +101,7 @@ def json_text(data: object) -> str:
 
 def put_text(text: str, output: Path | None) -> None:
     """Print a text, or write it to a file."""
-    data = text.encode()
+    data = printable(text).encode()
     if output is None or output == STANDARD_OUTPUT:
         typer.echo(data, nl=False)
         return

@@ -20,6 +20,7 @@ import jax
 from jax.extend.core import JaxprEqn
 
 from supremum.bounded_cache import Bounded
+from supremum.errors import printable
 from supremum.jax_compat import raw_frames
 from supremum.jaxprs.equations import as_equation
 
@@ -89,7 +90,7 @@ class Position:
         return owner_of(self.file)
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return printable(f"{self.file}:{self.line}")
 
 
 @dataclass(frozen=True, slots=True)

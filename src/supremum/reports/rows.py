@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from supremum.argument_checks import chosen
+from supremum.errors import printable
 from supremum.reports.source_context import SourceRange
 
 _KEYS = {"line": "where", "scope": "scope", "primitive": "primitive"}
@@ -35,7 +36,7 @@ class SourceLine:
     @property
     def where(self) -> str:
         """The user's line, as `file:line`; `"-"` if there is none."""
-        return f"{self.file}:{self.line}" if self.file else "-"
+        return printable(f"{self.file}:{self.line}") if self.file else "-"
 
     def to_dict(self) -> dict[str, Any]:
         """The row as plain data for JSON; numbers that are not finite are None."""
@@ -75,7 +76,7 @@ class OperationRow(SourceLine):
     @property
     def calls(self) -> list[str]:
         """The calls that led to the expression, innermost first, as `file:line function`."""
-        return [f"{Path(at.file).name}:{at.line} {at.function}" for at in reversed(self.path[:-1])]
+        return [printable(f"{Path(at.file).name}:{at.line} {at.function}") for at in reversed(self.path[:-1])]
 
     def to_dict(self) -> dict[str, Any]:
         """The row as plain data for JSON; numbers that are not finite are None."""
@@ -116,7 +117,7 @@ def short_names(files: Iterable[str]) -> dict[str, str]:
     """
     known = dict.fromkeys(files)
     counts = Counter(Path(file).name for file in known)
-    return {file: Path(file).name if counts[Path(file).name] == 1 else file for file in known}
+    return {file: printable(Path(file).name if counts[Path(file).name] == 1 else file) for file in known}
 
 
 def short_place(names: Mapping[str, str], at: SourceLine | SourceRange) -> str:
