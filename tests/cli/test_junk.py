@@ -206,6 +206,7 @@ PROGRAMS = {
     "exits on import": "import sys\nsys.exit()\n",
     "ends with an error of its own kind": "class E(BaseException): pass\ndef f(x): raise E\n",
     "raises on import": "1 / 0\n",
+    "raises while it is traced": "def f(x): return x @ x @ x\n",
     "raises where it is looked up": "def __getattr__(name): raise ZeroDivisionError\n",
 }
 
@@ -217,6 +218,7 @@ def test_fail_on_fails_if_the_program_fails(folder, monkeypatch, program):
     done = CliRunner().invoke(app, ["casts", "a_program:f", "--args", "f32[2]", "--fail-on", "promotion"])
     sys.modules.pop("a_program", None)
     assert done.exit_code == 1
+    assert done.stdout == "no call of a jitted function was measured\n"
     assert done.stderr
     assert "supremum/cli" not in done.stderr
 
@@ -224,7 +226,9 @@ def test_fail_on_fails_if_the_program_fails(folder, monkeypatch, program):
 def test_fail_on_fails_if_the_script_jits_nothing(folder):
     done = CliRunner().invoke(app, ["casts", "program.py", "--fail-on", "promotion"])
     assert done.exit_code == 1
-    assert done.stderr == "supremum: --fail-on checked nothing: program.py called no jitted function\n"
+    assert (
+        done.stderr == "supremum: --fail-on checked nothing: no call of a jitted function was measured in program.py\n"
+    )
 
 
 @pytest.mark.parametrize("target", [":f", ".f:f", "m:", "m:f.", "a b:f", "m:f:g", "x" * 100_000, "x" * 100_000 + ":f"])

@@ -21,6 +21,10 @@ Tool: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
 """Takes a function, and returns a function of the same arguments that returns a report on it."""
 
 
+NOTHING = "no call of a jitted function was measured"
+"""What is said of a program without reports: it may call none, or only some that raise while they are traced."""
+
+
 @dataclass(frozen=True, slots=True)
 class MeasuredProgram:
     """The report on a function of a program.
@@ -159,7 +163,7 @@ def report_program(
 def reports_text(reports: Mapping[str, Any]) -> str:
     """The reports as text, each with its title."""
     if not reports:
-        return "no jitted function was called\n"
+        return f"{NOTHING}\n"
     return "\n\n".join(f"{title}: {each}" for title, each in reports.items()) + "\n"
 
 
