@@ -1,5 +1,6 @@
 """A file is complete or absent, and leftovers of killed writers are distinguished from files of live writers."""
 
+import errno
 import os
 import stat
 import subprocess
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from supremum.atomic_files import remove_leftovers, whole_file
+from supremum.atomic_files import check_writable, remove_leftovers, whole_file
+from supremum.errors import FileError
 
 
 def names(folder):
@@ -98,6 +100,23 @@ def test_file_handles_are_closed(tmp_path):
         with whole_file(tmp_path / "a") as temporary:
             temporary.write_text("x")
         remove_leftovers(tmp_path, ".*")
+    assert len(names(Path("/proc/self/fd"))) == before
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux lists them")
+def test_a_temporary_file_that_cannot_be_removed_hides_no_result_and_no_error(tmp_path, monkeypatch):
+    def unlink(path, **options):
+        raise PermissionError(errno.EPERM, "no unlink")
+
+    before = len(names(Path("/proc/self/fd")))
+    monkeypatch.setattr(Path, "unlink", unlink)
+    with whole_file(tmp_path / "a") as temporary:
+        temporary.write_text("whole")
+    assert (tmp_path / "a").read_text() == "whole"
+    with pytest.raises(KeyError), whole_file(tmp_path / "a"):
+        raise KeyError
+    with pytest.raises(FileError, match="no unlink"):
+        check_writable(tmp_path / "a")
     assert len(names(Path("/proc/self/fd"))) == before
 
 

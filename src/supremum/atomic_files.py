@@ -108,8 +108,11 @@ def whole_file(path: Path) -> Generator[Path]:
         temporary.chmod(_mode(place))
         temporary.replace(place)
         _sync_folder(place.parent)
+    except BaseException:
+        with suppress(OSError):  # the error of the block matters more
+            temporary.unlink(missing_ok=True)
+        raise
     finally:
-        temporary.unlink(missing_ok=True)
         if handle is not None:
             os.close(handle)
 
@@ -131,9 +134,9 @@ def check_writable(path: Path) -> None:
         while not folder.exists():
             folder = folder.parent
         handle, temporary = _locked_temporary(folder / place.name)
-        temporary.unlink()
         if handle is not None:
             os.close(handle)
+        temporary.unlink(missing_ok=True)
     except OSError as error:
         raise writing_error(path, error) from error
 

@@ -18,6 +18,7 @@ Exception
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Iterable
 from itertools import islice
@@ -32,6 +33,8 @@ True
 _MOST_NAMES = 40
 _SHORT = 3
 _LONGEST_LIST = 1000
+# Control characters can change a terminal, and neither they nor lone surrogates can be part of an XML file.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class SupremumError(Exception):
@@ -44,6 +47,9 @@ class SupremumError(Exception):
     ...     print(error)
     argument 1: unknown dtype 'flaot32': did you mean 'float32'?
     """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class UnknownNameError(SupremumError, ValueError):
@@ -138,7 +144,7 @@ class FileError(SupremumError, OSError):
     """
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        return printable(str(self.args[0]))
 
 
 class MissingPackageError(SupremumError, ModuleNotFoundError):
@@ -256,12 +262,22 @@ def shown(value: object) -> str:
     return shortened(_REPR.repr(value))
 
 
+def printable(text: str) -> str:
+    r"""Replace control characters, except newlines and tabs, by their escapes.
+
+    >>> print(printable("conv\x1b[31m"))
+    conv\x1b[31m
+    """
+    return _UNPRINTABLE.sub(lambda match: repr(match[0])[1:-1], text)
+
+
 def shortened(text: str) -> str:
-    """Shorten a text for a message: a long text keeps its start and its end.
+    """Shorten a text for a message: a long text keeps its start and its end. Control characters become escapes.
 
     >>> shortened("a" * 150 + "b" * 150)[95:105]
     'aaaa...bbb'
     """
+    text = printable(text)
     half = (LONGEST - 3) // 2
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3 - half]}...{text[-half:]}"
 

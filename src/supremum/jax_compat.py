@@ -9,7 +9,7 @@ All other modules use public JAX and `jax.extend` only. The versions are JAX 0.1
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ import jax
 from jax.extend import source_info_util
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from jax.extend.core import primitives as _primitives
+from jax.interpreters import xla
 
 from supremum.errors import UnsupportedJaxError, shown
 
@@ -344,3 +345,13 @@ def function_place(jaxpr: Jaxpr) -> str:
     """
     file, line = (getattr(jaxpr.debug_info, name, None) for name in ("func_filename", "func_lineno"))
     return f"{file}:{line}" if file and line else ""
+
+
+def register_operand(kind: type, convert: Callable[[Any], Any]) -> None:
+    """Register the conversion of an operand of a primitive, for a class and its subclasses.
+
+    Args:
+        kind: a class of this package.
+        convert: a function that takes the object, and returns an array or raises.
+    """
+    xla.canonicalize_dtype_handlers[kind] = convert

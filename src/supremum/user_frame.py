@@ -7,8 +7,11 @@ Supremum, the calling library counts as the user.
 from __future__ import annotations
 
 import inspect
+import sys
 import warnings
 from types import FrameType
+
+from supremum.errors import printable
 
 _BETWEEN = frozenset({"supremum", "numpy", "jax", "torch", "array_api_compat", "contextlib", "functools"})
 _INSTALLED = ("site-packages", "dist-packages")
@@ -28,7 +31,22 @@ def _frame() -> FrameType:
 def users_line() -> str:
     """The line of the user's program that led here, as `file:line`."""
     frame = _frame()
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    return f"{source_name(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def source_name(file: str) -> str:
+    """The name of a source file for people: `In[3]` for a cell of a notebook, whose file has a number for a name.
+
+    Args:
+        file: the file, as in code objects.
+
+    >>> source_name("model.py")
+    'model.py'
+    """
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    name_of_cell = getattr(getattr(shell, "compile", None), "format_code_name", None)  # since IPython 8
+    cell = None if name_of_cell is None else name_of_cell(file)
+    return printable(file if cell is None else cell[1])
 
 
 def warn_user(message: str, category: type[Warning]) -> None:

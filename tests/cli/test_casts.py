@@ -220,7 +220,7 @@ def test_no_baseline_is_written_for_a_program_that_failed(run, tmp_path):
     (tmp_path / "empty.py").write_text("print(1)\n")
     result = run("empty.py", "--write-baseline", "casts.json")
     assert result.exit_code == 1
-    assert "called no jitted function" in result.stderr
+    assert "no call of a jitted function was measured in empty.py" in result.stderr
     assert not (tmp_path / "casts.json").exists()
 
 
@@ -233,6 +233,13 @@ def test_github_annotations_are_printed(run):
     assert run(*call).stdout == annotation.replace("::error", "::warning")
     failed = run(*call, "--fail-on", "promotion")
     assert (failed.exit_code, failed.stdout) == (1, annotation)
+    # Lines of the baseline get no annotation; others do.
+    run(*call[:3], "--write-baseline", "casts.json")
+    assert run(*call, "--baseline", "casts.json").stdout == ""
+    new = run("mixing:mix", "--args", "bf16[8], f32[8], f16[8]", *call[3:], "--baseline", "casts.json")
+    assert (new.exit_code, new.stdout.count("\n")) == (1, 1)
+    assert new.stdout.startswith("::error file=mixing.py,line=6,")
+    assert "; 1 cast follows" in new.stdout
     # What the program prints is not in the way.
     assert (
         run("train.py", "--format", "github", "--", "2")

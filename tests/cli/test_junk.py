@@ -162,13 +162,43 @@ def test_a_full_standard_output_gives_one_line(folder):
     assert "No space left" in done.stderr
 
 
-@pytest.mark.parametrize("args", [["explore", "-o", "folder"], ["demo", "--out", "file"], ["demo", "--json", "folder"]])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["explore", "-o", "folder"], ["demo", "--out", "file"], ["demo", "--json", "folder"],
+        ["explain", "i8", "-o", "missing/x.json"], ["demo", "--json", "missing/x.json"],
+        ["casts", "file", "--write-baseline", "missing/x.json"],
+    ],
+)  # fmt: skip
 def test_the_output_is_checked_before_the_work(folder, args):
     result = CliRunner().invoke(app, args)
     assert result.exit_code == 1
     assert result.stdout == ""
     assert len(result.stderr.splitlines()) == 1
     assert "cannot be written" in result.stderr
+    assert not Path("missing").exists()
+
+
+NAME = "a\x1b[31mb\x07"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["casts", f"{NAME}.py"], ["casts", f"{NAME}.py", "--write-baseline", f"{NAME}.json"],
+        ["casts", f"{NAME}.py", "--format", "github"], ["casts", f"{NAME}.py", "-o", f"{NAME}.exe"],
+        ["casts", f"no{NAME}.py"], ["casts", "file", "--baseline", NAME], ["casts", f"no{NAME}:f", "--args", "f32[2]"],
+        ["explain", NAME], ["explain", "i8", "-o", f"no{NAME}/x.json"], [NAME], ["table", f"--{NAME}"],
+        ["profile", f"{NAME}.py"],
+    ],
+)  # fmt: skip
+def test_control_characters_in_names_are_escaped(folder, args):
+    program = "import jax, jax.numpy as jnp\njax.jit(lambda x, y: x * y)(jnp.ones(2, 'bfloat16'), jnp.ones(2))\n"
+    (folder / f"{NAME}.py").write_text(program)
+    output = CliRunner().invoke(app, args, color=True).output
+    assert "\x1b[31m" not in output
+    assert "\x07" not in output
+    assert r"a\x1b[31mb\x07" in output, output
 
 
 PROGRAMS = {
@@ -176,6 +206,7 @@ PROGRAMS = {
     "exits on import": "import sys\nsys.exit()\n",
     "ends with an error of its own kind": "class E(BaseException): pass\ndef f(x): raise E\n",
     "raises on import": "1 / 0\n",
+    "raises while it is traced": "def f(x): return x @ x @ x\n",
     "raises where it is looked up": "def __getattr__(name): raise ZeroDivisionError\n",
 }
 
@@ -187,6 +218,7 @@ def test_fail_on_fails_if_the_program_fails(folder, monkeypatch, program):
     done = CliRunner().invoke(app, ["casts", "a_program:f", "--args", "f32[2]", "--fail-on", "promotion"])
     sys.modules.pop("a_program", None)
     assert done.exit_code == 1
+    assert done.stdout == "no call of a jitted function was measured\n"
     assert done.stderr
     assert "supremum/cli" not in done.stderr
 
@@ -194,7 +226,9 @@ def test_fail_on_fails_if_the_program_fails(folder, monkeypatch, program):
 def test_fail_on_fails_if_the_script_jits_nothing(folder):
     done = CliRunner().invoke(app, ["casts", "program.py", "--fail-on", "promotion"])
     assert done.exit_code == 1
-    assert done.stderr == "supremum: --fail-on checked nothing: program.py called no jitted function\n"
+    assert (
+        done.stderr == "supremum: --fail-on checked nothing: no call of a jitted function was measured in program.py\n"
+    )
 
 
 @pytest.mark.parametrize("target", [":f", ".f:f", "m:", "m:f.", "a b:f", "m:f:g", "x" * 100_000, "x" * 100_000 + ":f"])

@@ -4,13 +4,15 @@ import inspect
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
-from jax.extend.core import Jaxpr
+from jax.extend.core import Jaxpr, Primitive
 
 from supremum.jax_compat import INLINE
 from supremum.jaxprs import CALLS, callees, line_of, name_of_call, scopes_of, walk
+from supremum.jaxprs.plans import plan_of
 
 
 def equations(function, *operands):
@@ -107,6 +109,29 @@ def test_callees_are_the_functions_that_an_equation_calls(function, parameters):
     if call.primitive.name in CALLS:
         assert found[0].parameter == CALLS[call.primitive.name]
         assert len(found[0].jaxpr.invars) == len(call.invars)
+
+
+@pytest.mark.parametrize(
+    ("impl", "inside"),
+    [
+        (lambda x, *, by: jnp.sin(x.astype("bfloat16")) * by, ["convert_element_type", "sin", "mul"]),
+        (lambda x, *, by: np.sin(x) * by, []),  # needs values
+        (None, []),
+    ],
+    ids=["traceable", "numpy", "none"],
+)
+def test_a_primitive_of_a_library_is_opened_where_jax_can_trace_its_function(impl, inside):
+    primitive = Primitive("scaled_sine")
+    primitive.def_abstract_eval(lambda x, *, by: x)
+    if impl is not None:
+        primitive.def_impl(impl)
+    program = jax.make_jaxpr(lambda x: primitive.bind(x, by=2))(jnp.ones(3))
+    first, *others = walk(program)
+    assert [site.equation.primitive.name for site in others] == inside
+    assert callees(first.equation) == callees(first.equation)
+    assert {line_of(site.equation) for site in others} <= {line_of(first.equation)}
+    # Nobody runs the function instead of the primitive.
+    assert [step.inner for step in plan_of(program).steps] == [()]
 
 
 def test_a_line_names_file_line_and_function():

@@ -13,6 +13,7 @@ from supremum.mixed_precision import (
     all_finite,
     find_loss_scale_state,
     loss_scaled,
+    narrow_weights,
     scale_loss,
 )
 
@@ -221,6 +222,28 @@ def test_invalid_arguments_raise():
     with pytest.raises(TypeError, match="must be a ScaledOptimizerState, got"):
         loss_scaled(optax.adam(1e-3)).update(jnp.ones(2), optax.adam(1e-3).init(jnp.ones(2)))
     assert isinstance(loss_scaled(optax.adam(1e-3)).init(jnp.ones(2)), ScaledOptimizerState)
+
+
+@pytest.mark.parametrize("wrap", [loss_scaled, narrow_weights])
+def test_a_state_that_orbax_restored_without_its_structure_names_the_call_that_keeps_its_moments(wrap, tmp_path):
+    orbax = import_or_skip("orbax.checkpoint")
+    params = jnp.ones(2, "bfloat16")
+    optimizer = wrap(optax.adam(1e-3))
+    state = optimizer.init(params)._replace(inner=jax.tree.map(lambda each: each + 7, optimizer.init(params).inner))
+    checkpointer, path = orbax.StandardCheckpointer(), tmp_path / "state"
+    checkpointer.save(path, state)
+    checkpointer.wait_until_finished()
+    step = optimizer.update if wrap is loss_scaled else optimizer.step
+    calls = [lambda bare: step(params, bare, params)]
+    if wrap is loss_scaled:
+        calls.append(lambda bare: scale_loss(jnp.float32(1), bare))
+    for call in calls:
+        with pytest.raises((TypeError, ValueError), match="to keep a saved state, restore it as ") as caught:
+            call(checkpointer.restore(path))
+        fix = str(caught.value).rpartition("restore it as ")[2]
+        restored = eval(fix, {"checkpointer": checkpointer, "path": path, "optimizer": optimizer, "params": params})
+        assert restored.inner[0].count == 7
+        call(restored)
 
 
 @pytest.mark.slow

@@ -123,7 +123,7 @@ def test_files_of_libraries_are_named_from_their_package(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"{", b"\xff\xfe", b"[]", b"{}", b'{"format": "another", "casts": []}',
+        b"", b"{", b"[" * 100_000, b"\xff\xfe", b"[]", b"{}", b'{"format": "another", "casts": []}',
         b'{"format": "supremum casts baseline 1", "casts": {}}',
         b'{"format": "supremum casts baseline 1", "casts": [1]}',
         b'{"format": "supremum casts baseline 1", "casts": [{"file": "a.py", "count": 1}]}',

@@ -15,6 +15,7 @@ from flax import nnx
 
 from mixed_precision.autocasting.programs import PROGRAMS as AUTOCAST_PROGRAMS
 from mixed_precision.autocasting.programs import warns_of_left
+from optional_packages import import_or_skip
 from supremum.mixed_precision import autocast
 from supremum.tracing import casts
 from tracing.lowered import converts
@@ -124,6 +125,25 @@ def test_the_report_has_the_casts_of_the_lowered_text(name):
     assert {cast.expression for cast in report.promotion} <= {"self.attention(hidden) * jnp.float32(0.5)", handed}
     assert handed is None or handed in {cause.first.expression for cause in report.causes}
     assert str(report.explain(0))
+
+
+@pytest.mark.parametrize("transform", [lambda function: function, jax.vmap], ids=["alone", "vmap"])
+def test_casts_inside_of_a_library_primitive_are_found(transform):
+    lineax = import_or_skip("lineax")
+
+    def solve(matrix, vector):
+        operator = lineax.MatrixLinearOperator(matrix, lineax.positive_semidefinite_tag)
+        return lineax.linear_solve(operator, vector, lineax.CG(rtol=1e-3, atol=1e-3), throw=False).value
+
+    arguments = jnp.ones((2, 4, 4), HALF), jnp.ones((2, 4), HALF)
+    arguments = arguments if transform is jax.vmap else tuple(each[0] for each in arguments)
+    report = casts(transform(solve))(*arguments)
+    found = Counter((str(cast.source), str(cast.target)) for cast in report if cast.times != 0)
+    assert found == converts(jax.jit(transform(solve)).lower(*arguments).as_text())
+    assert found[("float32", "bfloat16")] == 1
+    assert {cast.file for cast in report} == {__file__}
+    assert all(cast.expression.startswith("lineax.linear_solve(") for cast in report)
+    assert set(report.by_class) == {"library"}
 
 
 # Casts that the lowered text does not write as conversions: complex and real parts, random bits, LAPACK's names.

@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from functools import cache, partial
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -276,6 +277,22 @@ class TestProgress:
 
 
 class TestHistory:
+    def test_control_characters_in_names_reach_neither_the_terminal_nor_the_plot(self, tmp_path, capsys):
+        def error(y, prediction):
+            return abs(y - prediction)
+
+        error.__name__ = "e\x1b[31m"
+        model = Sequential([nn.Dense(1, name="lay\x1b[31mer")])
+        model.compile("sgd", "mse", metrics=[error])
+        history = model.fit(X, Y, verbose=2)
+        print(model.summary())
+        history.plot(tmp_path / "history.svg")
+        printed, tree = capsys.readouterr().out, ET.parse(tmp_path / "history.svg")
+        assert tree.getroot().tag.endswith("svg")
+        assert "\x1b" not in printed
+        assert r"e\x1b[31m " in printed
+        assert r"lay\x1b[31mer" in printed
+
     @pytest.mark.slow
     def test_plot_has_a_panel_per_metric_and_one_for_the_loss_scale(self, tmp_path):
         model = compiled("mixed_float16", Adam(0.02))

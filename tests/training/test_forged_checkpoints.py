@@ -13,8 +13,8 @@ from safetensors.numpy import save_file
 
 from supremum import nn
 from supremum.optimizers import Adam
-from supremum.training import Checkpoint, CheckpointError, Sequential, load_arrays, save_arrays
-from supremum.training.checkpoints.record import ENTRY, VERSION, checksum, sign
+from supremum.training import Checkpoint, CheckpointError, MismatchError, Sequential, load_arrays, save_arrays
+from supremum.training.checkpoints.record import ENTRY, VERSION, checksum, describe, sign
 from training.blobs import equal, values
 
 
@@ -181,6 +181,17 @@ def test_loading_an_invalid_state_raises_and_changes_nothing(trained, path, name
         model.load_state(path)
     assert equal((values(model), dict(model.optimizer.variables)), before)
     assert model.load_state(good) == 1
+
+
+def test_arrays_with_many_long_names_raise_a_short_message(trained, path):
+    model, good = trained
+    path.write_bytes(good.read_bytes())
+    arrays = {f"model/{number}{'y' * 300}": np.ones(1, "float32") for number in range(60)}
+    rows = {name: describe(name, array, by_orbax=False)[0] for name, array in arrays.items()}
+    forge(path, lambda entry: entry["arrays"].update(rows), arrays)
+    with pytest.raises(MismatchError, match=r"(?s)'0yyy.*\.\.\. and \d\d more") as caught:
+        model.load_state(path)
+    assert (len(str(caught.value)) < 3000, len(caught.value.problems)) == (True, 60)
 
 
 def test_a_model_resumes_from_the_largest_int32_step(trained, path):

@@ -327,6 +327,26 @@ def test_a_failed_write_keeps_the_previous_checkpoint(path, monkeypatch):
     assert file_names(path.parent) == [path.name]
 
 
+def test_late_writes_of_a_failed_save_do_not_reach_the_next_one(path, monkeypatch):
+    save, places = orbax.checkpoint.PyTreeCheckpointer.save, []
+
+    def fail_first(self, place, arrays):
+        places.append(place)
+        if len(places) == 1:
+            raise ValueError("an array cannot be written")
+        places[0].mkdir(parents=True)
+        save(self, place, arrays)
+
+    monkeypatch.setattr(orbax.checkpoint.PyTreeCheckpointer, "save", fail_first)
+    with pytest.raises(CheckpointFileError, match="cannot be written"):
+        save_small_checkpoint(path)
+    arrays = save_small_checkpoint(path)
+    monkeypatch.undo()
+    assert_same(load_arrays(path)[0], arrays)
+    save_small_checkpoint(path)
+    assert file_names(path.parent) == [path.name]
+
+
 def test_unknown_formats_and_a_missing_orbax_raise(path, monkeypatch):
     model = compiled()
     for call in (model.save_state, model.save_weights, ModelCheckpoint):

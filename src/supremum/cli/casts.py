@@ -12,7 +12,7 @@ from rich.console import Console
 
 from supremum.argument_checks import chosen
 from supremum.cli.exit_codes import FAILURE, loading
-from supremum.cli.measured_programs import MeasuredProgram, Tool, measure_program, reports_text
+from supremum.cli.measured_programs import NOTHING, MeasuredProgram, Tool, measure_program, reports_text
 from supremum.cli.output import (
     STANDARD_OUTPUT,
     Output,
@@ -23,10 +23,10 @@ from supremum.cli.output import (
     put_text,
 )
 from supremum.cli.programs import ArgsOption, ScriptArguments, Target, program_output, shown_error
-from supremum.errors import ArgumentError, shortened
+from supremum.errors import ArgumentError, printable, shortened
 
 if TYPE_CHECKING:
-    from supremum.tracing import Baseline, Cast, CastReport, JittedCall
+    from supremum.tracing import Baseline, Cast, CastReport, Forbidden, JittedCall
 
 _FORMATS = ("terminal", "json", "html", "github")
 
@@ -91,7 +91,7 @@ def casts(
         programs, error = measure_program(target, args, script_arguments, tool, runs=cost, instead=instead)
     programs = _select(programs, kinds or (), files or (), libraries or ())
     failures = tuple(cast for each in programs for cast in forbidden.among(each.report))
-    _print(programs, form, failures, output)
+    _print(programs, form, forbidden, output)
     check = "--write-baseline" if write_baseline else "--baseline" if baseline else "--fail-on" if failing else ""
     problem = shown_error(error) if error is not None else _failure_of_check(check, target, programs, failures)
     if problem:
@@ -142,7 +142,7 @@ def _select(
     ]
 
 
-def _print(programs: Sequence[MeasuredProgram], form: str, failures: tuple[Cast, ...], output: Path | None) -> None:
+def _print(programs: Sequence[MeasuredProgram], form: str, forbidden: Forbidden, output: Path | None) -> None:
     """Print the reports in colour in a terminal, or write them."""
     console = Console()
     if form == "terminal" and output in (None, STANDARD_OUTPUT) and console.is_terminal:
@@ -150,7 +150,7 @@ def _print(programs: Sequence[MeasuredProgram], form: str, failures: tuple[Cast,
             console.print(f"\n{each.title}", style="bold", markup=False, highlight=False)
             console.print(each.report)
     else:
-        put_text(_report_text(programs, form, failures), output)
+        put_text(_report_text(programs, form, forbidden), output)
 
 
 def _failure_of_check(check: str, target: str, programs: Sequence[MeasuredProgram], failures: tuple[Cast, ...]) -> str:
@@ -165,7 +165,7 @@ def _failure_of_check(check: str, target: str, programs: Sequence[MeasuredProgra
     from supremum.tracing import ForbiddenCastError
 
     if check and not programs:
-        return f"supremum: {check} checked nothing: {shortened(target)} called no jitted function"
+        return f"supremum: {check} checked nothing: {NOTHING} in {shortened(target)}"
     return str(ForbiddenCastError(failures)) if failures else ""
 
 
@@ -173,7 +173,8 @@ def _print_gone(programs: Sequence[MeasuredProgram], known: Baseline | None, pat
     """Say how many casts of a baseline are gone."""
     gone = 0 if known is None else known.gone([each.report for each in programs])
     if gone:
-        typer.echo(f"supremum: casts of {path} that are gone: {gone}; write it again with --write-baseline", err=True)
+        name = printable(str(path))
+        typer.echo(f"supremum: casts of {name} that are gone: {gone}; write it again with --write-baseline", err=True)
 
 
 def _write_baseline(programs: Sequence[MeasuredProgram], path: Path) -> None:
@@ -181,10 +182,10 @@ def _write_baseline(programs: Sequence[MeasuredProgram], path: Path) -> None:
 
     baseline = Baseline.of([each.report for each in programs], path.parent)
     baseline.write(path)
-    typer.echo(f"supremum: {path} written, casts: {sum(baseline.counts.values())}", err=True)
+    typer.echo(f"supremum: {printable(str(path))} written, casts: {sum(baseline.counts.values())}", err=True)
 
 
-def _report_text(programs: Sequence[MeasuredProgram], form: str, failures: Sequence[Cast]) -> str:
+def _report_text(programs: Sequence[MeasuredProgram], form: str, forbidden: Forbidden) -> str:
     from supremum.tracing import casts_page, github_annotations
 
     reports = {each.title: each.report for each in programs}
@@ -196,5 +197,8 @@ def _report_text(programs: Sequence[MeasuredProgram], form: str, failures: Seque
     if form == "html":
         return casts_page(reports)
     if form == "github":
-        return "".join(github_annotations(report.casts, failures, Path.cwd()) for report in reports.values())
+        return "".join(
+            github_annotations(forbidden.new(report), forbidden.among(report), Path.cwd())
+            for report in reports.values()
+        )
     return reports_text(reports)

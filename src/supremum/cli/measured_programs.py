@@ -12,13 +12,17 @@ import typer
 from supremum.cli.exit_codes import FAILURE
 from supremum.cli.output import json_text, put_text
 from supremum.cli.programs import call_of, program_output, run_script, shown_error, tried, with_values
-from supremum.errors import ArgumentError, SupremumError, shortened
+from supremum.errors import ArgumentError, SupremumError, printable, shortened
 
 if TYPE_CHECKING:
     from supremum.tracing import JittedCall
 
 Tool: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
 """Takes a function, and returns a function of the same arguments that returns a report on it."""
+
+
+NOTHING = "no call of a jitted function was measured"
+"""What is said of a program without reports: it may call none, or only some that raise while they are traced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,7 @@ def measure_program(
             report = tool(call.function)(*call.args, **call.kwargs)
         except SupremumError as error:
             what = f"{call} is" if instead is None else f"the errors of {call} are"
-            typer.echo(f"supremum: {what} left out: {error}", err=True)
+            typer.echo(f"supremum: {printable(what)} left out: {error}", err=True)
             if instead is None:
                 return
             report = instead(call)
@@ -159,7 +163,7 @@ def report_program(
 def reports_text(reports: Mapping[str, Any]) -> str:
     """The reports as text, each with its title."""
     if not reports:
-        return "no jitted function was called\n"
+        return f"{NOTHING}\n"
     return "\n\n".join(f"{title}: {each}" for title, each in reports.items()) + "\n"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -16,7 +17,7 @@ from rich.table import Column, Table
 
 from supremum.argument_checks import chosen
 from supremum.atomic_files import as_path, check_writable, whole_file, writing_error
-from supremum.errors import ArgumentError, shortened
+from supremum.errors import ArgumentError, FileError, printable, shortened
 
 STANDARD_OUTPUT = Path("-")
 _UNLIMITED = 10_000
@@ -26,12 +27,15 @@ def checked_output(path: Path | None) -> Path | None:
     """Check that the path of an option can be written to, before the command does its work.
 
     Raises:
-        FileError: if it cannot be written to.
+        FileError: if it cannot be written to, or its folder does not exist: a mistyped path makes no folders.
     """
     if path is None or path == STANDARD_OUTPUT:
         return path
     path = as_path(path)
     check_writable(path)
+    if not path.parent.exists():
+        name, folder = (shortened(str(each)) for each in (path, path.parent))
+        raise FileError(f"{name} cannot be written: there is no folder {folder}; run mkdir -p {shlex.quote(folder)}")
     return path
 
 
@@ -97,7 +101,7 @@ def json_text(data: object) -> str:
 
 def put_text(text: str, output: Path | None) -> None:
     """Print a text, or write it to a file."""
-    data = text.encode()
+    data = printable(text).encode()
     if output is None or output == STANDARD_OUTPUT:
         typer.echo(data, nl=False)
         return

@@ -25,7 +25,7 @@ from supremum.cli.output import (
     put_drawn,
     put_text,
 )
-from supremum.errors import ArgumentError, shortened
+from supremum.errors import ArgumentError, printable, shortened
 from supremum.operands import parse_operand
 from supremum.operations import as_operation
 from supremum.promotion import explain as explain_decision
@@ -230,7 +230,7 @@ def explore(
     put_text(page, output)
     if output is None or output == STANDARD_OUTPUT:
         return
-    typer.echo(f"{output}: {len(page.encode()):,} bytes")
+    typer.echo(f"{printable(str(output))}: {len(page.encode()):,} bytes")
     if sys.stdout.isatty():
         webbrowser.open(output.resolve().as_uri())
 

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from typing import Any, Final
 
+import jax
 from jax.extend import source_info_util
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from supremum.argument_checks import instance
+from supremum.bounded_cache import Bounded
 from supremum.errors import OperandError, shown
 from supremum.jax_compat import CALLS, WITH_RULE, function_name, is_transposed, open_jaxpr, parameter, scope_names
 from supremum.jax_compat import primitives as p
@@ -137,6 +139,9 @@ class Callee:
 def callees(equation: JaxprEqn) -> tuple[Callee, ...]:
     """The functions that an equation calls, for any primitive.
 
+    The primitives of some libraries do not have their function as a parameter, such as `linear_solve` of lineax. Their
+    function is then what they run when they are not compiled.
+
     >>> import jax, jax.numpy as jnp
     >>> total = jax.make_jaxpr(
     ...     lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c + x, x)
@@ -144,12 +149,37 @@ def callees(equation: JaxprEqn) -> tuple[Callee, ...]:
     >>> [(callee.parameter, callee.trips) for callee in callees(total)]
     [('jaxpr', 3)]
     """
-    return tuple(
+    functions = tuple(
         Callee(name, function, _trips(equation))
         for name, value in as_equation(equation).params.items()
         for function in (value if isinstance(value, (tuple, list)) else (value,))
         if isinstance(function, (Jaxpr, ClosedJaxpr))
     )
+    package = getattr(equation.primitive.impl, "__module__", "jax").partition(".")[0]
+    if functions or package in _WITHOUT_FUNCTION:
+        return functions
+    known = _implementations.get(id(equation))
+    if known is None:
+        known = _implementations[id(equation)] = equation, _implementation(equation)
+    return known[1]
+
+
+# Primitives of JAX compute one operation, as do ours; JAX binds theirs with a `functools.partial`.
+_WITHOUT_FUNCTION = frozenset({"jax", "functools", "supremum"})
+# Keyed by id; the values keep the equations alive.
+_implementations: Bounded[int, tuple[JaxprEqn, tuple[Callee, ...]]] = Bounded(4096)
+
+
+def _implementation(equation: JaxprEqn) -> tuple[Callee, ...]:
+    """The function of a library's primitive, at the place of the equation; nothing if JAX cannot trace it."""
+    impl = partial(equation.primitive.impl, **equation.params)
+    try:
+        avals = map(aval_of, equation.invars)
+        operands = [jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type) for aval in avals]
+        with source_info_util.user_context(equation.source_info.traceback):
+            return (Callee("impl", jax.make_jaxpr(impl)(*operands), 1),)
+    except Exception:  # it may be written for arrays with values, or in another language
+        return ()
 
 
 def _trips(equation: JaxprEqn) -> int | None:

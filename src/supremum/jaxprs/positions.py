@@ -22,6 +22,7 @@ from jax.extend.core import JaxprEqn
 from supremum.bounded_cache import Bounded
 from supremum.jax_compat import raw_frames
 from supremum.jaxprs.equations import as_equation
+from supremum.user_frame import source_name
 
 USER = ""
 """The owner of every file without another known owner."""
@@ -89,7 +90,7 @@ class Position:
         return owner_of(self.file)
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return f"{source_name(self.file)}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,26 @@ def as_optax(owner: str, optimizer: object) -> optax.GradientTransformationExtra
     return optax.with_extra_args_support(inner)
 
 
+KEEP_SAVED_STATE = "to keep a saved state, restore it as checkpointer.restore(path, optimizer.init(params))"
+"""The fix for a state that a checkpointer restored as dicts."""
+
+
+def check_state(owner: str, state: object, kind: type) -> None:
+    """Raise for a state that the `init` of an optimizer did not make.
+
+    Args:
+        owner: the name of the function that made the optimizer.
+        state: the state.
+        kind: the class of its states.
+
+    Raises:
+        OperandError: for anything but an instance of the class; a `TypeError`.
+    """
+    if not isinstance(state, kind):
+        what = f"the state of {owner} must be a {kind.__name__}, got {shown(state)}"
+        raise OperandError(f"{what}: use optimizer.init(params); {KEEP_SAVED_STATE}")
+
+
 def as_real_floating(name: str, value: Any) -> str:
     """Write the code that makes a value real floating, for error messages.
 

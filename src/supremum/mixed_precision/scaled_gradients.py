@@ -16,11 +16,13 @@ from supremum.formats import as_format
 from supremum.mixed_precision.all_reduce import as_reduce_dtype, replica_mean, varying
 from supremum.mixed_precision.loss_scales import LossScale, LossScaleState, as_loss_scale, as_state
 from supremum.mixed_precision.pytrees import (
+    KEEP_SAVED_STATE,
     OptaxOptimizer,
     all_finite,
     as_loss,
     as_optax,
     cast_like,
+    check_state,
     described,
     select_tree,
     unscale,
@@ -380,10 +382,7 @@ def loss_scaled(
         return ScaledOptimizerState(wrapped.init(params), settings.init())
 
     def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, ScaledOptimizerState]:
-        if not isinstance(state, ScaledOptimizerState):
-            raise OperandError(
-                f"the state of loss_scaled must be a ScaledOptimizerState, got {shown(state)}: use init(params)"
-            )
+        check_state("loss_scaled", state, ScaledOptimizerState)
         scaling = as_state(state.scaling)
 
         def step(grads: Any) -> Any:
@@ -453,6 +452,6 @@ def find_loss_scale_state(opt_state: PyTree) -> LossScaleState:
     if len(states) != 1:
         raise ArgumentError(
             f"the optimizer state must contain one LossScaleState, got {len(states)}: wrap the whole optimizer once, "
-            "as in loss_scaled(optax.adam(1e-3))"
+            f"as in loss_scaled(optax.adam(1e-3)); {KEEP_SAVED_STATE}"
         )
     return as_state(states[0])

@@ -52,7 +52,6 @@ from supremum.nn.stateless_call import functional_call, initialize, output_spec,
 from supremum.nn.summary import Summary
 from supremum.nn.symbolic import is_spec as is_spec
 from supremum.nn.variable_operators import VariableOperators as VariableOperators
-from supremum.nn.variable_operators import explained as explained
 from supremum.nn.variables import AutoCastVariable, UninitializedError, Variable
 from supremum.nn.variables import Shard as Shard
 from supremum.nn.weights import WeightMismatchError, export_variables, load_variables

@@ -15,7 +15,6 @@ from supremum.formats import DType
 from supremum.nn.inputs import described
 from supremum.nn.module_tree import Module
 from supremum.nn.scopes import autocast_to
-from supremum.nn.variable_operators import explained
 from supremum.nn.variables import UninitializedError
 
 _frames: ContextVar[tuple[CallFrame, ...]] = ContextVar("frames", default=())
@@ -96,7 +95,6 @@ def with_layer(error: Exception, layer: Module[Any], args: tuple[Any, ...], kwar
     """Add to an error the innermost layer whose `call` raised it, and the inputs of that layer.
 
     Errors of Supremum get a longer message. Errors of JAX or of the user's code keep their message and get a note.
-    JAX's error about a variable in a function of `jax.lax` becomes an error of Supremum.
 
     Args:
         error: the error.
@@ -105,11 +103,10 @@ def with_layer(error: Exception, layer: Module[Any], args: tuple[Any, ...], kwar
         kwargs: its keyword inputs.
 
     Returns:
-        The error to raise, the same one or an error that replaces it.
+        The same error.
     """
     if getattr(error, "layer", None) is not None:
         return error
-    error = explained(error)
     name = f"{running_path(layer)} ({shown(layer)})"
     if isinstance(error, (ArgumentError, OperandError, UninitializedError)):
         if error.args:

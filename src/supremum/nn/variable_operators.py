@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
 import numpy as np
 
 from supremum.errors import ArgumentError, shown
+from supremum.jax_compat import register_operand
 
 
 def _read(operand: Any) -> Any:
@@ -68,8 +71,12 @@ class VariableOperators(_Base):
         super().__init_subclass__()
         jax.tree_util.register_pytree_with_keys(cls, _flatten, _unflatten)
 
-    def __jax_array__(self) -> jax.Array:
-        return self.value
+    @property
+    def __jax_array__(self) -> Callable[[], jax.Array]:
+        """The method with which JAX gets the value. `jax.typeof` reads it only to refuse the object."""
+        if _frame_of_jax().f_code is jax.typeof.__code__:
+            _refuse(self)
+        return lambda: self.value
 
     # Layers and optimizers use variables as keys, by identity and not by value.
     __hash__ = object.__hash__  # pyright: ignore[reportAssignmentType]
@@ -116,35 +123,29 @@ def _add_operators() -> None:
 _add_operators()
 
 
-def explained(error: Exception) -> Exception:
-    """Explain JAX's error about a variable in a function of `jax.lax`; return any other error as it is.
+def _refuse(variable: VariableOperators) -> NoReturn:
+    """Raise for a variable in a function of `jax.lax`, which takes arrays only.
 
-    Functions of `jax.lax` take arrays only. JAX's message says to convert the object with `jax.numpy.array`, or to
-    register it as a pytree, and neither names it nor the function.
-
-    Args:
-        error: an error with a traceback.
-
-    >>> class Doubled(VariableOperators):
-    ...     name, value = "scale", jax.numpy.ones(2)
-    >>> try:
-    ...     jax.lax.exp(Doubled())
-    ... except ValueError as error:
-    ...     print(explained(error))
-    exp() takes arrays, got variable 'scale'; use scale.value, or a function of jax.numpy
+    JAX's own error says to register the object as a pytree, and names neither the variable nor the function.
     """
-    if not isinstance(error, ValueError) or "__jax_array__() during abstractification" not in str(error):
-        return error
-    function, name = "a function of jax.lax", ""
-    place, is_inside = error.__traceback__, False
-    while place is not None:
-        frame = place.tb_frame
-        if not str(frame.f_globals.get("__name__", "")).startswith("jax."):
-            is_inside = False
-        elif not is_inside:
-            function, is_inside = f"{frame.f_code.co_name}()", True
-            variables = [each for each in frame.f_locals.values() if isinstance(each, VariableOperators)]
-            name = variables[0].name if variables else name
-        place = place.tb_next
-    description = f"variable {shown(name)}; use {name}.value" if name else "a variable; use variable.value"
-    return ArgumentError(f"{function} takes arrays, got {description}, or a function of jax.numpy")
+    frame = _frame_of_jax()
+    while frame.f_back is not None and _is_jax(frame.f_back):
+        frame = frame.f_back
+    given = f"variable {shown(variable.name)}; use {variable.name}.value"
+    raise ArgumentError(f"{frame.f_code.co_name}() takes arrays, got {given}, or a function of jax.numpy")
+
+
+def _frame_of_jax() -> FrameType:
+    """The innermost frame of JAX."""
+    frame = inspect.currentframe()
+    assert frame is not None  # CPython has frames
+    while frame.f_back is not None and not _is_jax(frame):
+        frame = frame.f_back
+    return frame
+
+
+def _is_jax(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).startswith("jax.")
+
+
+register_operand(VariableOperators, _refuse)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from supremum.atomic_files import whole_file, writing_error
-from supremum.errors import UnknownNameError
+from supremum.errors import UnknownNameError, printable
 from supremum.extras import require
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _draw(place: Any, steps: Sequence[int], kind: str, number: str, numbers: Num
     for name in order[:_LINES]:
         color = colors.setdefault(name, f"C{len(colors) % 10}")
         values = [value or math.nan for value in named[name]] if number == "largest" else named[name]
-        place.plot(steps, values, color=color, label=name, **_style(steps))
+        place.plot(steps, values, color=color, label=printable(name), **_style(steps))
         bad = numbers["not_finite"][name]
         marked = [at for at, share in enumerate(bad) if share > 0] if number == "largest" else []
         if marked:

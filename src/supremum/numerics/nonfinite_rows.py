@@ -118,7 +118,7 @@ def origin_text(origin: NonfiniteOrigin, width: int) -> str:
     """An origin as lines of text."""
     head = f"{made_of(origin.nans, origin.infinities)} from {origin.expression or origin.primitive}"
     if origin.file:
-        head += f"  ({Path(origin.file).name}:{origin.line})"
+        head += f"  ({Path(origin.where).name})"
     lines = [origin.cause, "; ".join(details_of(origin))]
     lines += [f"operand {operand}" for operand in origin.operands]
     lines += [f"Fix: {origin.fix}."] if origin.fix else []
@@ -134,7 +134,7 @@ def name_of_source(source: BadSource) -> str:
     """What bad values come from, in words."""
     if source.kind == "argument":
         return f"argument {source.name}"
-    place = f" ({Path(source.file).name}:{source.line})" if source.file else ""
+    place = f" ({Path(source.where).name})" if source.file else ""
     return f"constant in {source.expression or '-'}{place}"
 
 

@@ -16,7 +16,7 @@ from supremum.argument_checks import is_iterable
 from supremum.errors import ArgumentError, OperandError, UnknownNameError, shown
 from supremum.formats import Kind, as_format
 from supremum.mixed_precision import described, is_array, is_floating, split_loss, widen
-from supremum.nn import Variable, explained, overlay
+from supremum.nn import Variable, overlay
 
 Variables: TypeAlias = "Mapping[str, Variable] | Sequence[Variable] | Variable"
 """The argument of optimizers: one variable, several variables, or the variables of a model by path."""
@@ -127,14 +127,7 @@ def check_loss(loss_fn: Callable[..., Any], has_aux: bool) -> Callable[..., Any]
 
     @wraps(loss_fn)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        try:
-            returned = loss_fn(*args, **kwargs)
-        except ValueError as error:
-            explanation = explained(error)
-            if explanation is error:
-                raise
-            raise explanation from error
-        loss, aux = split_loss(returned, has_aux)
+        loss, aux = split_loss(loss_fn(*args, **kwargs), has_aux)
         return (loss, aux) if has_aux else loss
 
     return checked

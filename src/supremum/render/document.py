@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from supremum.errors import printable
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -47,9 +49,10 @@ def document_to_text(document: Document) -> str:
       dense  12 weights
              4 biases
     """
-    width = max((len(label) for label, _ in document.rows), default=0)
-    lines = [f"{document.title}   [{document.subtitle}]"]
-    lines += [f"  {label:<{width}}  {text}" for label, text in document.rows]
+    rows = [(printable(label), printable(text)) for label, text in document.rows]
+    width = max((len(label) for label, _ in rows), default=0)
+    lines = [printable(f"{document.title}   [{document.subtitle}]")]
+    lines += [f"  {label:<{width}}  {text}" for label, text in rows]
     return "\n".join(lines)
 
 
@@ -97,6 +100,7 @@ def aligned(lines: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset
     name         n
     encod…ense  12
     """
+    lines = [[printable(text) for text in line] for line in lines]
     sizes = [max(map(len, column)) for column in zip(*lines, strict=True)]
     excess = 0 if width is None else sum(sizes) + 2 * (len(sizes) - 1) - width
     for _ in range(excess):

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from supremum.errors import printable
+
 PALETTE: dict[str, tuple[str, str]] = {
     "bool": ("#f5f0dc", "#45401f"),
     "integer": ("#dbeafe", "#1e3a5f"),
@@ -200,7 +202,7 @@ def picture(
     above = [Drawing(inner, _TITLE * 1.7, f'<text class="title" y="{number(_TITLE)}">{escape(title)}</text>')]
     above += [lines(sentences, inner), legend(entries, inner)]
     drawn = stacked([*above, content], margin=MARGIN)
-    return _FRAME.format(
+    drawing = _FRAME.format(
         width=number(inner + 2 * MARGIN),
         height=number(drawn.height),
         title=escape(title),
@@ -214,6 +216,7 @@ def picture(
         style=f"{style}\n" if style else "",
         body=drawn.body,
     )
+    return printable(drawing)
 
 
 def _variables(colours: Mapping[str, str]) -> str:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from supremum.argument_checks import chosen
 from supremum.reports.source_context import SourceRange
+from supremum.user_frame import source_name
 
 _KEYS = {"line": "where", "scope": "scope", "primitive": "primitive"}
 
@@ -35,7 +36,7 @@ class SourceLine:
     @property
     def where(self) -> str:
         """The user's line, as `file:line`; `"-"` if there is none."""
-        return f"{self.file}:{self.line}" if self.file else "-"
+        return f"{source_name(self.file)}:{self.line}" if self.file else "-"
 
     def to_dict(self) -> dict[str, Any]:
         """The row as plain data for JSON; numbers that are not finite are None."""
@@ -75,7 +76,7 @@ class OperationRow(SourceLine):
     @property
     def calls(self) -> list[str]:
         """The calls that led to the expression, innermost first, as `file:line function`."""
-        return [f"{Path(at.file).name}:{at.line} {at.function}" for at in reversed(self.path[:-1])]
+        return [f"{_file_name(at.file)}:{at.line} {at.function}" for at in reversed(self.path[:-1])]
 
     def to_dict(self) -> dict[str, Any]:
         """The row as plain data for JSON; numbers that are not finite are None."""
@@ -114,9 +115,14 @@ def short_names(files: Iterable[str]) -> dict[str, str]:
     >>> short_names(["a/model.py", "b/model.py", "b/data.py"])
     {'a/model.py': 'a/model.py', 'b/model.py': 'b/model.py', 'b/data.py': 'data.py'}
     """
-    known = dict.fromkeys(files)
-    counts = Counter(Path(file).name for file in known)
-    return {file: Path(file).name if counts[Path(file).name] == 1 else file for file in known}
+    names = {file: _file_name(file) for file in files}
+    counts = Counter(names.values())
+    return {file: name if counts[name] == 1 else source_name(file) for file, name in names.items()}
+
+
+def _file_name(file: str) -> str:
+    """The name of a file without its folder, or of a notebook's cell."""
+    return Path(source_name(file)).name
 
 
 def short_place(names: Mapping[str, str], at: SourceLine | SourceRange) -> str:

@@ -84,7 +84,7 @@ class Baseline:
             raise FileError(f"There is no baseline {name}; write it with: {_command(file)}") from error
         except OSError as error:
             raise FileError(f"{name} cannot be read: {error.strerror or error}") from error
-        except ValueError as error:  # also of text that is not UTF-8
+        except (ValueError, RecursionError) as error:  # also of text that is not UTF-8, or is nested too deeply
             raise FileError(
                 f"{name} must be a baseline in JSON, got {error}; write it again: {_command(file)}"
             ) from error

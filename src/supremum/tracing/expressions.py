@@ -13,7 +13,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any, TypeAlias, cast
 
-from supremum.errors import UnknownDtypeError, UnknownNameError
+from supremum.errors import UnknownDtypeError, UnknownNameError, printable
 from supremum.formats import DType, as_format, format_names
 from supremum.jaxprs import BETWEEN, Position
 from supremum.operands import Operand, as_operand
@@ -79,11 +79,11 @@ class Source:
         lines = [line.encode() for line in self._lines[first : last + 1]] or [b""]
         lines[-1] = lines[-1][: node.end_col_offset]
         lines[0] = lines[0][node.col_offset :]
-        return " ".join(b"".join(lines).decode(errors="replace").split())
+        return printable(" ".join(b"".join(lines).decode(errors="replace").split()))
 
     def line(self, number: int) -> str:
         """A line of the file, stripped; empty if there is none."""
-        return self._lines[number - 1].strip() if 0 < number <= len(self._lines) else ""
+        return printable(self._lines[number - 1].strip()) if 0 < number <= len(self._lines) else ""
 
     def value(self, node: ast.AST) -> Any:
         """The value of an expression in the module; see `value_of`."""

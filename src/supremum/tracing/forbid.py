@@ -162,9 +162,16 @@ class Forbidden:
         Args:
             report: the casts of the program.
         """
+        return tuple(cast for cast in self.new(report) if cast in self)
+
+    def new(self, report: Iterable[Cast]) -> tuple[Cast, ...]:
+        """The casts of a program that the baseline does not have, roots before the casts that follow from them.
+
+        Args:
+            report: the casts of the program.
+        """
         casts = sorted(report, key=lambda cast: cast.cause is not None)
-        new = casts if self.baseline is None else self.baseline.new(casts)
-        return tuple(cast for cast in new if cast in self)
+        return tuple(casts) if self.baseline is None else self.baseline.new(casts)
 
     def __contains__(self, cast: Cast) -> bool:
         """Whether a cast is forbidden unless the baseline knows it."""

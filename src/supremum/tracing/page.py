@@ -124,7 +124,7 @@ def _facts(cast: Cast, shapes: Iterable[str], names: Mapping[str, str]) -> list[
     if cast.operands:
         facts.append(("operands", [f"`{each}`" for each in cast.operands]))
     facts.append(("shapes", ", ".join(shapes)))
-    calls = [f"{Path(at.file).name}:{at.line} {at.function}: `{text}`" for at, text in reversed(cast.path[:-1])]
+    calls = [f"{Path(str(at)).name} {at.function}: `{text}`" for at, text in reversed(cast.path[:-1])]
     if calls:
         facts.append(("called from", calls))
     return facts

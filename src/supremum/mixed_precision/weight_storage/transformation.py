@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from supremum.argument_checks import whole_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import as_format
-from supremum.mixed_precision.pytrees import OptaxOptimizer, as_optax, described, is_inexact, native, widen
+from supremum.mixed_precision.pytrees import OptaxOptimizer, as_optax, check_state, described, is_inexact, native, widen
 from supremum.mixed_precision.weight_storage.moments import check_moments, read_moments, store_first, store_moments
 from supremum.mixed_precision.weight_storage.weights import ExtraWeights, StoredWeights, storage_of_weights
 from supremum.typing import ArrayLike, PyTree
@@ -138,10 +138,7 @@ class NarrowWeights:
         >>> params["w"], state.extra.compensation["w"]  # 1 - 4 / 1024
         (Array([0.996094], dtype=bfloat16), Array([0], dtype=int16))
         """
-        if not isinstance(cast("Any", state), NarrowWeightsState):
-            raise OperandError(
-                f"the state of narrow_weights must be a NarrowWeightsState, got {shown(state)}: use init(params)"
-            )
+        check_state("narrow_weights", state, NarrowWeightsState)
         stored = StoredWeights(params, self.weights, seed, self.seed)
         wide = stored.wide(state.extra)
         gradients = map(_gradient, stored.leaves_of(grads, "the gradients"), stored.leaves, stored.paths)

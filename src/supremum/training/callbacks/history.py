@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from supremum.atomic_files import as_path, writing_error
-from supremum.errors import ArgumentError, shown
+from supremum.errors import ArgumentError, printable, shown
 from supremum.extras import require
 from supremum.numerics import save_figure
 from supremum.training.callbacks.callback import Callback
@@ -191,7 +191,7 @@ def _draw_number(panel: Any, name: str, history: History) -> None:
     if f"val_{name}" in history.history:
         panel.plot(epochs, history.history[f"val_{name}"], "--", marker=marker, markersize=4, label="validation")
         panel.legend(frameon=False)
-    panel.set(title=name.replace("_", " "), xlabel="epoch")
+    panel.set(title=printable(name.replace("_", " ")), xlabel="epoch")
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.grid(alpha=0.3)
 

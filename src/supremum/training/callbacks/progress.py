@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from supremum import nn
-from supremum.errors import UnknownNameError
+from supremum.errors import UnknownNameError, printable
 from supremum.training.callbacks.callback import Callback, CallbackList, as_callbacks
 
 _SECONDS_BETWEEN = 0.25
@@ -96,7 +96,7 @@ def log_text(logs: Mapping[str, float]) -> str:
     ... )
     'loss 0.1235  val_accuracy 0.9700  loss_scale 32768  skipped_steps 2'
     """
-    return "  ".join(f"{name} {_number(value)}" for name, value in logs.items())
+    return "  ".join(f"{printable(name)} {_number(value)}" for name, value in logs.items())
 
 
 def _number(value: float) -> str:

@@ -11,6 +11,7 @@ and all other arrays. It names the folder of the arrays, so replacing the file r
 
 from __future__ import annotations
 
+import glob
 import importlib
 import os
 import shutil
@@ -201,15 +202,19 @@ def _save_folder(folder: Path, arrays: Mapping[str, Any], metadata: Mapping[str,
     """Write arrays to a folder next to the final path, then move it there. Every process must make the call."""
     orbax = _orbax()
     folder = Path(os.path.realpath(folder))
-    partial = folder.with_name(f".{folder.name}.partial-folder")
+    temporary = f".{folder.name}.partial-folder"
     with _writing_errors(folder):
         _check_replaceable(folder)
         split = {name for name, value in arrays.items() if _is_for_orbax(value)}
         described = {name: describe(name, value, name in split) for name, value in arrays.items()}
+        # Each save has its own folder, because orbax may still write into that of a failed save.
+        number = int(multihost_utils.broadcast_one_to_all(np.uint32(time.time_ns() % 2**32)))
+        partial = folder.with_name(f"{temporary}-{number}")
         try:
             with wait_for_all():
                 if jax.process_index() == 0:
-                    shutil.rmtree(partial, ignore_errors=True)
+                    for leftover in folder.parent.glob(f"{glob.escape(temporary)}*"):
+                        shutil.rmtree(leftover, ignore_errors=True)
                     partial.mkdir(parents=True)
             with wait_for_all():
                 if split:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import jax
@@ -23,11 +24,11 @@ from supremum.training.checkpoints.errors import CheckpointError
 from supremum.training.checkpoints.stored_arrays import save_arrays
 from supremum.training.checkpoints.training_state import labels, load_weight_arrays, specs, stored_values
 
-_MOST_LINES = 40
+_MOST_LINES, _MOST_CHARACTERS = 40, 2_500
 
 
 class MismatchError(CheckpointError):
-    """Values that do not fit the variables of a layer; the message lists the first 40.
+    """Values that do not fit the variables of a layer; the message lists the first 40, or fewer if they are long.
 
     Attributes:
         problems: what is wrong, one line for each path.
@@ -207,8 +208,11 @@ def _problems(
 
 
 def _mismatch(what: str, problems: tuple[str, ...], hint: str) -> MismatchError:
-    more = f"\n  ... and {len(problems) - _MOST_LINES} more" if len(problems) > _MOST_LINES else ""
-    error = MismatchError(f"{what}:\n  " + "\n  ".join(problems[:_MOST_LINES]) + more + hint)
+    lengths = accumulate(map(len, problems[:_MOST_LINES]))
+    count = sum(length <= _MOST_CHARACTERS for length in lengths)
+    rest = len(problems) - count
+    more = f"\n  ... and {rest} more" if rest else ""
+    error = MismatchError(f"{what}:\n  " + "\n  ".join(problems[:count]) + more + hint)
     error.problems = problems
     return error
 
