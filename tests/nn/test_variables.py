@@ -547,7 +547,7 @@ class TestPlainVariables:
         layer.step = nn.Variable(0)
         layer.kept = layer.add_weight("kept", (2,), autocast=False)
         layer.cast = layer.add_weight("cast", (2,))
-        assert list(layer.variables) == ["variable", "kept", "cast"]
+        assert list(layer.variables) == ["step", "kept", "cast"]
 
 
 def test_checkpoints_of_plain_and_autocast_variables_load_into_each_other():
@@ -571,3 +571,35 @@ def test_loading_is_all_or_nothing():
         with pytest.raises(ValueError, match=r"shape \(2,\), got \(3,\)|unknown variable 'other'|missing count"):
             nn.load_variables(layer, bad)
     assert all(np.array_equal(layer.variables[path], before[path]) for path in before)
+
+
+class Unnamed(nn.Layer):
+    """A layer with variables that were given no name."""
+
+    def __init__(self):
+        super().__init__()
+        self.shift = nn.Variable(jnp.ones(2), constraint="non_neg")
+        self.scales = {"a": nn.Variable(jnp.ones(2)), "b": nn.Variable(jnp.ones(2), "given")}
+
+    def build(self, input_shape):
+        self.kernels = [self.add_weight(shape=(2, 2)), self.add_weight(shape=(2, 2))]
+        self.bias = self.add_weight(shape=2)
+
+    def call(self, x):
+        return x @ self.kernels[0] @ self.kernels[1] + self.bias + self.shift
+
+
+def test_variables_without_a_name_take_that_of_their_attribute():
+    names = {"shift", "scales/a", "given", "kernels/0", "kernels/1", "bias"}
+    layer = built(Unnamed(), jnp.ones((1, 2)))
+    assert {*layer.variables} == {variable.name for variable in layer.variables.values()} == names
+    outer = built(nn.SequentialNetwork([Unnamed()]), jnp.ones((1, 2)))
+    assert {*outer.variables} == {f"unnamed/{name}" for name in names}
+    assert nn.Variable(2).name == "variable"
+
+
+def test_variables_have_the_constraint_that_they_were_given():
+    variable = nn.Variable([-1.0, 1.0], constraint=nn.NonNeg())
+    SGD(0.0).apply_gradients([(jnp.ones(2), variable)])
+    assert variable.value.tolist() == [0, 1]
+    assert nn.Variable([1.0], constraint="non_neg").constraint == nn.NonNeg()

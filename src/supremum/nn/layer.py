@@ -292,7 +292,7 @@ class Layer(Module["Layer"], Configurable, ABC):
 
     def add_weight(
         self,
-        name: str,
+        name: str | None = None,
         shape: Ints = (),
         initializer: Initializer | str | None = None,
         *,
@@ -305,7 +305,7 @@ class Layer(Module["Layer"], Configurable, ABC):
         """Make a weight.
 
         Args:
-            name: its name within the layer.
+            name: its name within the layer; None for the name of the attribute that it is assigned to.
             shape: its shape.
             initializer: a function of key, shape and dtype, as in `jax.nn.initializers`, or a name, such as `"ones"`;
                 None for Glorot's uniform initializer if the weight is inexact and has at least two axes, and for zeros

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar, cast
 
+from supremum.errors import ArgumentError, shown
 from supremum.nn.variables import Variable
 from supremum.typing import PyTree
 
@@ -100,8 +101,12 @@ class Module(PickledByName, Generic[M]):
         return [(name, child) for name, child in self.children() if not isinstance(child, Variable)]
 
     def own_variables(self) -> list[Variable]:
-        """The direct child variables."""
-        return [child for _, child in self.children() if isinstance(child, Variable)]
+        """The direct child variables; one that was given no name gets that of its attribute."""
+        variables = [(path, child) for path, child in self.children() if isinstance(child, Variable)]
+        for path, variable in variables:
+            if not variable.has_name:
+                variable.name, variable.has_name = path, True
+        return [variable for _, variable in variables]
 
     def name_of(self, layer: Module[Any]) -> str:
         """The name of a layer as a child of this one; the layer's own name if it is not a child."""
@@ -123,13 +128,21 @@ class Module(PickledByName, Generic[M]):
 
     @property
     def variables(self) -> dict[str, Variable]:
-        """All variables of this layer and the layers inside it, by path, such as `"conv/kernel"`; shared ones once."""
+        """All variables of this layer and the layers inside it, by path, such as `"conv/kernel"`; shared ones once.
+
+        Raises:
+            ArgumentError: if two variables have one path; a `ValueError`.
+        """
         first: dict[int, tuple[str, Variable]] = {}
         for path, layer in self.layers_by_path().items():
             prefix = f"{path}/" if path else ""
             for variable in layer.own_variables():
                 first.setdefault(id(variable), (prefix + variable.name, variable))
-        return dict(first.values())
+        variables = dict(first.values())
+        for path, variable in first.values() if len(variables) < len(first) else ():
+            if variables[path] is not variable:
+                raise ArgumentError(f"two variables have the path {shown(path)}; give one of them a different name")
+        return variables
 
     @property
     def trainable_variables(self) -> dict[str, Variable]:

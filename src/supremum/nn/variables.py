@@ -12,7 +12,7 @@ from jax.core import Tracer
 from supremum.arrays import ELEMENTWISE_OPERATIONS, asarray, check_fits, kept_value, refused_in_place, stored, wrap
 from supremum.errors import ArgumentError, OperandError, SupremumError, shown
 from supremum.formats import DType, as_format
-from supremum.nn.constraints import ConstraintFunction
+from supremum.nn.constraints import ConstraintFunction, as_constraint
 from supremum.nn.functional import check_held
 from supremum.nn.initializers import Initializer
 from supremum.nn.regularizers import RegularizerFunction
@@ -73,17 +73,19 @@ class Variable(VariableOperators):
 
     Args:
         value: the first value, anything that `supremum.asarray` takes.
-        name: its name within its layer.
+        name: its name within its layer; None for the name of the attribute that holds it there.
         trainable: whether optimizers change it; they do not change running statistics.
         dtype: its dtype; None for the dtype of the value.
+        constraint: a function, or a name such as `"non_neg"`, that optimizers apply to its value after each step.
 
     Attributes:
-        name: as given.
+        name: its name; `"variable"` if it was given none and is not in a layer.
+        has_name: whether it was given a name, or took that of an attribute.
         trainable: as given.
         is_of_layer: whether `add_weight` made it.
         follows_policy: whether `add_weight` stores it in the variable dtype of the layer, and was given no other dtype.
         regularizer: a penalty on its value; None for none.
-        constraint: a function that optimizers apply to its value after each step; None for none.
+        constraint: the function that optimizers apply to its value after each step; None for none.
 
     >>> variable = Variable([1.0, 2.0], "scale")
     >>> variable.assign_add(1)
@@ -93,19 +95,31 @@ class Variable(VariableOperators):
     """
 
     def __init__(
-        self, value: ArrayLike, name: str = "variable", *, trainable: bool = True, dtype: DTypeLike | None = None
+        self,
+        value: ArrayLike,
+        name: str | None = None,
+        *,
+        trainable: bool = True,
+        dtype: DTypeLike | None = None,
+        constraint: ConstraintFunction | str | None = None,
     ) -> None:
         array = asarray(value, dtype, library="jax", copy=True)
         stored = array.astype(array.dtype).unwrap() if array.weak_type else array.unwrap()
         self._hold(jax.ShapeDtypeStruct(stored.shape, stored.dtype), name, trainable)
         self._stored: jax.Array | None = stored
+        self.constraint = as_constraint(constraint)
 
-    def _hold(self, spec: jax.ShapeDtypeStruct, name: str, trainable: bool) -> None:
+    def _hold(self, spec: jax.ShapeDtypeStruct, name: str | None, trainable: bool) -> None:
         self._spec = spec
         self._initializer: Initializer | None = None
         self._stored = None
         self._lender: Callable[[], jax.Array | None] | None = None
-        self.name = name
+        if name is not None and not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OperandError(
+                f"the name of a variable must be a str, got {shown(name)}; for a shape, use shape={shown(name)}"
+            )
+        self.has_name = name is not None
+        self.name = name or "variable"
         self.trainable = trainable
         self.is_of_layer = False
         self.follows_policy = False
@@ -114,7 +128,7 @@ class Variable(VariableOperators):
 
     @classmethod
     def declare(
-        cls, shape: tuple[int, ...], dtype: DType, initializer: Initializer, name: str, *, trainable: bool
+        cls, shape: tuple[int, ...], dtype: DType, initializer: Initializer, name: str | None, *, trainable: bool
     ) -> Any:
         """Declare a variable without a value; `initialize` makes the value.
 
@@ -122,7 +136,7 @@ class Variable(VariableOperators):
             shape: its shape.
             dtype: its dtype.
             initializer: a function of key, shape and dtype.
-            name: its name within its layer.
+            name: its name within its layer; None for that of the attribute that holds it.
             trainable: whether optimizers change it.
         """
         check_held(dtype, f"variable {name!r} is stored in {dtype}", "give the layer a different policy or param_dtype")
@@ -279,6 +293,10 @@ class Variable(VariableOperators):
             InPlaceError: if the rules refuse or lead to a dtype that differs from the stored one: nothing is truncated.
             ArgumentError: for a different shape, or a value that is traced outside of `functional_call`.
         """
+        return self._put(self.converted(value))
+
+    def converted(self, value: ArrayLike) -> jax.Array:
+        """The array that `assign` would store; arguments and errors are the same."""
         new_value = value.read_stored() if isinstance(value, Variable) else value
         if not isinstance(new_value, jax.Array) or new_value.dtype != self.true_dtype or new_value.weak_type:
             # Some rules depend on the number of dimensions, none on their lengths.
@@ -288,7 +306,7 @@ class Variable(VariableOperators):
             raise ArgumentError(
                 f"the new value of variable {shown(self.name)} must have shape {self.shape}, got {new_value.shape}"
             )
-        return self._put(new_value)
+        return new_value
 
     def assign_add(self, value: ArrayLike) -> Self:
         """Add a value, of the kinds that `assign` takes, to the stored value."""
