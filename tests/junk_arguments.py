@@ -283,7 +283,7 @@ def objects(folder: Path) -> dict[str, tuple[typing.Callable[[], typing.Any], st
         "arrays.ArrayVariable": (lambda: supremum.ArrayVariable(ones(2)), "assign assign_add"),
         "PolicyMap": (lambda: mixed_precision.PolicyMap({"a.*": "float32"}), "for_path from_config cast_to_compute"),
         "DynamicLossScale": (mixed_precision.DynamicLossScale, "from_config init update load_state_dict"),
-        "Dense": (dense, "__call__ summary"), "nn.Variable": (lambda: dense().kernel, "assign assign_add"),
+        "Dense": (dense, "__call__ summary set_weights"), "nn.Variable": (lambda: dense().kernel, "assign assign_add"),
         "Optimizer": (
             built_optimizer,
             "build minimize apply_gradients value_and_grad set_weights load_variables from_config",

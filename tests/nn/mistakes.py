@@ -368,6 +368,9 @@ OF_COMPUTATIONS = {
     rnn("gru")(x, sequence_lengths=ones(3)) | sequence_lengths must be integer, got float32
     """,
     ("recurrent", ArgumentError): """
+    RNN(GRUCell(2, dtype="mixed_float16"), dtype="mixed_bfloat16") | dtype must be the policy of the cell,
+        'mixed_float16', got 'mixed_bfloat16'; make the cell with dtype='mixed_bfloat16'
+    RNN(rnn("gru").cell, dtype="mixed_bfloat16") | dtype must be the policy of the cell, 'float32'
     rnn("gru")(x[0, 0]) | must have at least 2 axes
     rnn("gru")(x[..., :1]) | input 0 must have length 2 along axis -1, got 1
     rnn("gru")(x, mask=jnp.ones((5, 3), bool)) | mask must have shape (3, 5) for these inputs, got (5, 3)

@@ -603,3 +603,32 @@ def test_variables_have_the_constraint_that_they_were_given():
     SGD(0.0).apply_gradients([(jnp.ones(2), variable)])
     assert variable.value.tolist() == [0, 1]
     assert nn.Variable([1.0], constraint="non_neg").constraint == nn.NonNeg()
+
+
+def test_lists_of_weights_have_the_variables_in_order():
+    layer = nn.SequentialNetwork([nn.Dense(2), nn.BatchNorm(), nn.Dense(3, trainable=False)], dtype="mixed_bfloat16")
+    with pytest.raises(nn.UninitializedError, match="layer 'sequential_network' has no weights yet"):
+        layer.count_params()
+    with pytest.raises(ArgumentError, match="weights must have 0 arrays, got 1; call the layer first"):
+        layer.set_weights([1.0])
+    built(layer, jnp.ones((1, 4)))
+    assert layer.weights == [*layer.variables.values()]
+    assert layer.trainable_weights == layer.weights[:4]
+    assert layer.non_trainable_weights == layer.weights[4:]
+    values = layer.get_weights()
+    assert [(each.shape, each.dtype) for each in values] == [(each.shape, each.true_dtype) for each in layer.weights]
+    assert layer.count_params() == sum(each.size for each in values) == 4 * 2 + 2 + 4 * 2 + 2 * 3 + 3
+
+
+def test_set_weights_is_all_or_nothing():
+    layer = built(nn.Dense(2), jnp.ones((1, 3)))
+    before = layer.get_weights()
+    for bad, error in (
+        ([before[0] + 1], ArgumentError), ([before[0] + 1, np.ones(3, "float32")], ArgumentError),
+        ([before[0] + 1, np.ones(2, "complex64")], InPlaceError), (1.0, TypeError),
+    ):  # fmt: skip
+        with pytest.raises(error):
+            layer.set_weights(bad)
+        assert [*map(np.array_equal, layer.get_weights(), before)] == [True, True]
+    layer.set_weights(value + 1 for value in before)
+    assert [*map(np.array_equal, layer.get_weights(), [value + 1 for value in before])] == [True, True]

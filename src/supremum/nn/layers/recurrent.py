@@ -11,13 +11,14 @@ import jax.numpy as jnp
 
 from supremum.errors import ArgumentError, OperandError, listed, shown
 from supremum.formats import as_format
+from supremum.mixed_precision import Policy, as_policy
 from supremum.nn.functional import promote_dtype
 from supremum.nn.inputs import InputSpec, InputSpecs
 from supremum.nn.layer import Layer
 from supremum.nn.layers.recurrent_cells import RecurrentCell
 from supremum.nn.losses import in_loop
 from supremum.nn.scopes import current_overlay, has_random_key, next_random_key, overlay, random_key
-from supremum.typing import ArrayLike, PyTree
+from supremum.typing import ArrayLike, DTypeLike, PyTree
 
 
 class RNN(Layer):
@@ -36,10 +37,13 @@ class RNN(Layer):
         reverse: whether to go from the last step to the first; outputs are then in that order.
         keep_order: whether the outputs of a reversed run are in the order of the inputs.
         unroll: the number of steps to compile into one iteration of the loop.
+        dtype: the policy, also of the cell, if that was given none; None for the policy of the cell.
         name: its name.
 
     Raises:
         OperandError: for a cell that is not a `RecurrentCell`.
+        ArgumentError: for a `dtype` that differs from the policy that the cell was given or has weights of; a
+            `ValueError`.
 
     >>> from supremum.nn import GRUCell, initialize
     >>> rnn = RNN(GRUCell(4, dtype="mixed_bfloat16"), return_state=True)
@@ -59,10 +63,13 @@ class RNN(Layer):
         reverse: bool = False,
         keep_order: bool = False,
         unroll: int = 1,
+        dtype: Policy | DTypeLike | None = None,
         name: str | None = None,
     ) -> None:
         if not isinstance(cell, RecurrentCell):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OperandError(f"RNN needs a RecurrentCell, such as LSTMCell(64), got {shown(cell)}")
+        if dtype is not None:
+            _give_policy(cell, as_policy(dtype))
         super().__init__(
             dtype=cell.dtype_policy,
             param_dtype=cell.param_dtype,
@@ -168,6 +175,19 @@ class RNN(Layer):
                 "new_state.astype(state.dtype) from it"
             )
         return output, state
+
+
+def _give_policy(cell: RecurrentCell, policy: Policy) -> None:
+    """Give a policy to a cell, and to the layers inside it that were given none."""
+    is_fixed = cell._chose_policy or any(variable.is_initialized for variable in cell.variables.values())
+    if is_fixed and cell.dtype_policy != policy:
+        raise ArgumentError(
+            f"dtype must be the policy of the cell, {cell.dtype_policy.name!r}, got {policy.name!r}; "
+            f"make the cell with dtype={policy.name!r}"
+        )
+    for layer in cell.layers_by_path().values():
+        if not layer._chose_policy:
+            layer._adopt_policy(policy)
 
 
 def _time_major_mask(shape: tuple[int, ...], mask: Any, lengths: Any) -> Any:
