@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from supremum.errors import ArgumentError, OperandError, listed, shown
 from supremum.formats import as_format
 from supremum.mixed_precision import Policy, as_policy
-from supremum.nn.functional import promote_dtype
+from supremum.nn.functional import promote_arrays
 from supremum.nn.inputs import InputSpec, InputSpecs
 from supremum.nn.layer import Layer
 from supremum.nn.layers.recurrent_cells import RecurrentCell
@@ -112,7 +112,7 @@ class RNN(Layer):
                 state with shapes or dtypes that change.
             OperandError: for a mask that is not boolean, or lengths that are not integers.
         """
-        (x,) = promote_dtype(x, inexact=False)
+        (x,) = promote_arrays(x, inexact=False)
         time_axis = x.ndim - 2
         x = jnp.moveaxis(x, time_axis, 0)
         mask = _time_major_mask(x.shape, mask, sequence_lengths)
@@ -209,7 +209,9 @@ def _cast_state(state: Any, new: Any) -> Any:
     shapes = [[jnp.shape(leaf) for leaf in leaves] for leaves in (before, after)]
     if shapes[0] != shapes[1]:
         raise ArgumentError(f"the cell must keep the shapes of its state, {shapes[0]}, got {shapes[1]}")
-    leaves = [promote_dtype(leaf, dtype=spec.dtype, inexact=False)[0] for leaf, spec in zip(before, after, strict=True)]
+    leaves = [
+        promote_arrays(leaf, dtype=spec.dtype, inexact=False)[0] for leaf, spec in zip(before, after, strict=True)
+    ]
     return jax.tree.unflatten(jax.tree.structure(new), leaves)
 
 
