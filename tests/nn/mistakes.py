@@ -114,7 +114,8 @@ OF_COMPUTATIONS = {
     """,
     ("decoding", ArgumentError): """
     KeyValueCache.empty(1, 1, 1, 1, dtype="int8") | floating
-    KeyValueCache.empty(1, 0, 1, 1, dtype="float32") | max_length must be at least 1, got 0
+    KeyValueCache.empty(1, 0, 1, 1, dtype="float32") | max_length must be an integer of at least 1, got 0; use
+        max_length=1
     x.append(ROW[:1], ROW) | keys of shape (1, 1, 4, 5) do not fit
     x.append(ROW, ROW[..., :4]) | values of shape
     x.append(ROW, ones(2, 2, 4, 5)) | keys and values must have the same length, got 1 keys and 2 values

@@ -9,11 +9,13 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
+from supremum.argument_checks import flag
 from supremum.arrays import ELEMENTWISE_OPERATIONS, asarray, check_fits, kept_value, refused_in_place, stored, wrap
 from supremum.errors import ArgumentError, OperandError, SupremumError, shown
 from supremum.formats import DType, as_format
 from supremum.nn.constraints import ConstraintFunction, as_constraint
 from supremum.nn.functional import check_held
+from supremum.nn.functional.dtype_promotion import as_array
 from supremum.nn.initializers import Initializer
 from supremum.nn.regularizers import RegularizerFunction
 from supremum.nn.scopes import current_autocast_dtype, current_overlay, is_declaring
@@ -114,13 +116,9 @@ class Variable(VariableOperators):
         self._initializer: Initializer | None = None
         self._stored = None
         self._lender: Callable[[], jax.Array | None] | None = None
-        if name is not None and not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise OperandError(
-                f"the name of a variable must be a str, got {shown(name)}; for a shape, use shape={shown(name)}"
-            )
         self.has_name = name is not None
-        self.name = name or "variable"
-        self.trainable = trainable
+        self.name = checked_name(name) or "variable"
+        self.trainable = flag("trainable", trainable)
         self.is_of_layer = False
         self.follows_policy = False
         self.regularizer: RegularizerFunction | None = None
@@ -232,7 +230,7 @@ class Variable(VariableOperators):
             indices: indices along the first axis, integers of any shape. An index out of range, below 0 too, gives NaN
                 for floats and the smallest number for integers, as `mode="fill"` of `jax.numpy.ndarray.at` does.
         """
-        return self._read_at(jnp.asarray(indices))
+        return self._read_at(self._indices(indices))
 
     def gather_nd(self, indices: ArrayLike) -> jax.Array:
         """Read some elements or slices, and cast only those.
@@ -240,7 +238,15 @@ class Variable(VariableOperators):
         Args:
             indices: integers of shape (..., n), each an index into the first n axes; out of range as in `sparse_read`.
         """
-        return self._read_at(tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0)))
+        return self._read_at(tuple(jnp.moveaxis(jnp.atleast_1d(self._indices(indices)), -1, 0)))
+
+    def _indices(self, indices: ArrayLike) -> jax.Array:
+        array = as_array("indices", indices)
+        if self.ndim == 0 or as_format(array.dtype).category != "integer":
+            raise OperandError(
+                f"indices of variable {shown(self.name)} of shape {self.shape} must be integers, got {shown(indices)}"
+            )
+        return array
 
     def _read_at(self, place: Any) -> jax.Array:
         return self._as_read(self.read_stored().at[place].get(mode="fill", wrap_negative_indices=False))
@@ -417,6 +423,17 @@ class AutoCastVariable(Variable):
     def dtype(self) -> DType:
         """The dtype that reading it returns here."""
         return current_autocast_dtype() or self.true_dtype
+
+
+def checked_name(name: str | None) -> str | None:
+    """Return the name of a variable, or None if it was given none.
+
+    Raises:
+        OperandError: for anything but a string; a `TypeError`.
+    """
+    if name is None or isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return name
+    raise OperandError(f"the name of a variable must be a str, got {shown(name)}; for a shape, use shape={shown(name)}")
 
 
 def has_value(variable: Variable) -> bool:

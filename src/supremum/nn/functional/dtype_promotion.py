@@ -5,6 +5,7 @@ Flax FLIP, default dtypes, "Implementation" (`promote_arrays` there) and "Comple
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, overload
 
 import jax
@@ -13,7 +14,7 @@ import numpy as np
 
 from supremum.argument_checks import pytree
 from supremum.arrays import RuntimeDtypeError, narrowed
-from supremum.errors import ArgumentError, OperandError, shown
+from supremum.errors import ArgumentError, OperandError, shortened, shown
 from supremum.formats import DType, argument_dtype, as_format, at_least_float32
 from supremum.operands import OperandLike, as_operand
 from supremum.promotion import promote_types, result_type
@@ -186,6 +187,33 @@ def as_array(name: str, value: ArrayLike, dtype: DType | None = None) -> jax.Arr
     except Exception as error:  # of any kind, since the value itself may raise
         limit = "" if dtype is None else f" that fit in {dtype}"
         raise OperandError(f"{name} must be an array of numbers{limit}, got {shown(value)}") from error
+
+
+def new_array(
+    owner: object, make: Callable[..., jax.Array], *args: Any, dtype: DType | None, **options: Any
+) -> jax.Array:
+    """Call a function that makes an array.
+
+    Args:
+        owner: the layer, for errors.
+        make: the function, such as `jax.numpy.full`.
+        args: its arguments.
+        dtype: its argument `dtype`.
+        options: its keyword arguments.
+
+    Raises:
+        ArgumentError: for arguments that it refuses; a `ValueError`.
+
+    >>> new_array("a layer", jnp.linspace, 0, 1, num=-1, dtype=None)
+    Traceback (most recent call last):
+        ...
+    supremum.errors.ArgumentError: a layer cannot make the array: Number of samples, -1, must be non-negative.
+    """
+    pytree("the array", args)
+    try:
+        return make(*args, dtype=dtype, **options)
+    except Exception as error:  # of any kind, since an argument itself may raise
+        raise ArgumentError(f"{owner} cannot make the array: {shortened(str(error))}") from error
 
 
 def shape_of(name: str, array: ArrayLike) -> tuple[int, ...]:

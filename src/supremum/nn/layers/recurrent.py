@@ -9,10 +9,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, OperandError, listed, shown
 from supremum.formats import as_format
 from supremum.mixed_precision import Policy, as_policy
-from supremum.nn.functional import promote_arrays
+from supremum.nn.functional.dtype_promotion import as_array, promote_arrays
 from supremum.nn.inputs import InputSpec, InputSpecs
 from supremum.nn.layer import Layer
 from supremum.nn.layers.recurrent_cells import RecurrentCell
@@ -118,7 +119,9 @@ class RNN(Layer):
         mask = _time_major_mask(x.shape, mask, sequence_lengths)
         if mask is not None:
             x = _where(mask, x, jnp.zeros_like(x))  # or a NaN at a masked step would reach the gradient
-        state = self.cell.initial_state(x.shape[1:-1], x.dtype) if initial_state is None else initial_state
+        if initial_state is None:
+            initial_state = self.cell.initial_state(x.shape[1:-1], x.dtype)
+        state = jax.tree.map(_check_number, pytree("initial_state", initial_state))
         # Without a key, a cell that needs random numbers raises.
         base = next_random_key() if has_random_key() else None
         spec, state = self._trace_cell(jax.ShapeDtypeStruct(x.shape[1:], x.dtype), state, base)
@@ -215,8 +218,13 @@ def _cast_state(state: Any, new: Any) -> Any:
     return jax.tree.unflatten(jax.tree.structure(new), leaves)
 
 
+def _check_number(leaf: Any) -> Any:
+    as_array("initial_state", leaf)
+    return leaf
+
+
 def _check_array(name: str, array: Any, category: str, shape: tuple[int, ...]) -> jax.Array:
-    array = jnp.asarray(array)
+    array = as_array(name, array)
     if as_format(array.dtype).category != category:
         raise OperandError(f"{name} must be {category}, got {array.dtype}")
     if array.shape != shape:
