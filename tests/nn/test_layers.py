@@ -8,7 +8,7 @@ import pytest
 from nn import arrays
 from nn.arrays import built, call
 from supremum import nn
-from supremum.errors import ArgumentError, OperandError
+from supremum.errors import ArgumentError, OperandError, SupremumError
 from supremum.formats import as_format
 from supremum.mixed_precision import Policy, PolicyWarning
 from supremum.nn import functional
@@ -337,3 +337,20 @@ def test_promote_dtype_takes_variables_and_refuses_caches():
     assert (x.dtype, scale["scale"].dtype) == (jnp.float32, jnp.float32)
     with pytest.raises(OperandError, match="got KeyValueCache"):
         nn.promote_dtype(nn.KeyValueCache.empty(2, 3, 4, 5, dtype="float16"))
+
+
+def test_inputs_that_are_not_arrays_raise_errors_of_this_library():
+    makers = [make for make, *_ in LAYERS.values()]
+    makers += [nn.LayerNorm, nn.RMSNorm, nn.InstanceNorm, lambda: nn.GroupNorm(3), lambda: nn.LSTMCell(2)]
+    makers += [lambda: nn.GRU(2), lambda: nn.Embedding(3, 2), lambda: nn.MultiHeadAttention(2)]
+    foreign = []
+    for make in makers:
+        layer = make()
+        for junk in (None, "a", [None], [1, "a"], np.array(["a"]), {"a": 1}, object()):
+            try:
+                layer(junk)
+            except SupremumError:
+                continue
+            except Exception as error:
+                foreign.append((layer, junk, error))
+    assert foreign == []

@@ -73,9 +73,9 @@ class InputSpec:
         dtype: the dtype before the cast. With a floating dtype the layer refuses all others, although it could cast
             them; leave it out unless this is intended.
 
-    >>> InputSpec(min_ndim=2, axes={-1: 3})._problem((4, 5), "float32")
+    >>> InputSpec(min_ndim=2, axes={-1: 3}).problem((4, 5), "float32")
     'must have length 3 along axis -1, got 5'
-    >>> InputSpec(min_ndim=2, axes={-1: 3})._problem((4, 3), "float32")
+    >>> InputSpec(min_ndim=2, axes={-1: 3}).problem((4, 3), "float32")
     """
 
     shape: tuple[int | None, ...] | None = None
@@ -89,7 +89,7 @@ class InputSpec:
         if self.dtype is not None:
             object.__setattr__(self, "dtype", argument_dtype(self.dtype))
 
-    def _problem(self, shape: tuple[int, ...], dtype: DType | str) -> str | None:
+    def problem(self, shape: tuple[int, ...], dtype: DType | str) -> str | None:
         """Describe how an input breaks the requirements; None if it meets them.
 
         Args:
@@ -148,7 +148,7 @@ def check_inputs(
             continue
         if isinstance(value, (list, tuple, dict)):
             raise ArgumentError(f"{name} must be one array, got {type(value).__name__}")
-        problem = each._problem(np.shape(value), _dtype_of(value))
+        problem = each.problem(np.shape(value), _dtype_of(value))
         if problem is not None:
             raise ArgumentError(f"{name} {problem}")
 

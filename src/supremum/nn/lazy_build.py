@@ -78,6 +78,7 @@ def build_layer(layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
 
     Raises:
         ArgumentError: for a variable that `build` made with a value, instead of `add_weight`.
+        OperandError: if `build` fails since the first input is None; a `TypeError`.
         UninitializedError: if the weights then have no values, outside of `declaring`.
     """
     first = args[0] if args else next(iter(kwargs.values()), None)
@@ -94,8 +95,10 @@ def build_layer(layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
                 )
         if not is_declaring() and not all(map(has_value, layer.own_variables())):
             raise UninitializedError("the layer has no weights yet; call nn.initialize(model, *inputs, seed=0)")
-    except BaseException:
+    except BaseException as error:
         layer._undo_build()
+        if first is None and isinstance(error, (TypeError, AttributeError)):
+            raise OperandError(f"`build` needs an array as the first input, got None, and failed: {error}") from error
         raise
     layer.built = True
 

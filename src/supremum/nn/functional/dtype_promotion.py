@@ -103,6 +103,8 @@ def common_dtype(*arrays: OperandLike | None, dtype: DTypeLike | None = None, in
     (dtype('int8'), dtype('float32'))
     """
     present = [array for array in arrays if array is not None]
+    if len(arrays) == 1 and not present:
+        raise OperandError("the operand must be an array, got None")
     operands = [as_operand(array, place) for place, array in enumerate(present)]
     if dtype is None:
         # JAX computes, whichever library the arrays are from.

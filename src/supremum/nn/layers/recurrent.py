@@ -70,7 +70,7 @@ class RNN(Layer):
         if not isinstance(cell, RecurrentCell):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OperandError(f"RNN needs a RecurrentCell, such as LSTMCell(64), got {shown(cell)}")
         if dtype is not None:
-            _give_policy(cell, as_policy(dtype))
+            self._give_policy(cell, as_policy(dtype))
         super().__init__(
             dtype=cell.dtype_policy,
             param_dtype=cell.param_dtype,
@@ -86,6 +86,19 @@ class RNN(Layer):
         self.keep_order = keep_order
         self.unroll = unroll
         self.input_spec: InputSpecs | None = InputSpec(min_ndim=2)
+
+    @staticmethod
+    def _give_policy(cell: RecurrentCell, policy: Policy) -> None:
+        """Give a policy to a cell, and to the layers inside it that were given none."""
+        is_fixed = cell._chose_policy or any(variable.is_initialized for variable in cell.variables.values())
+        if is_fixed and cell.dtype_policy != policy:
+            raise ArgumentError(
+                f"dtype must be the policy of the cell, {cell.dtype_policy.name!r}, got {policy.name!r}; "
+                f"make the cell with dtype={policy.name!r}"
+            )
+        for layer in cell.layers_by_path().values():
+            if not layer._chose_policy:
+                layer._adopt_policy(policy)
 
     def call(
         self,
@@ -178,19 +191,6 @@ class RNN(Layer):
                 "new_state.astype(state.dtype) from it"
             )
         return output, state
-
-
-def _give_policy(cell: RecurrentCell, policy: Policy) -> None:
-    """Give a policy to a cell, and to the layers inside it that were given none."""
-    is_fixed = cell._chose_policy or any(variable.is_initialized for variable in cell.variables.values())
-    if is_fixed and cell.dtype_policy != policy:
-        raise ArgumentError(
-            f"dtype must be the policy of the cell, {cell.dtype_policy.name!r}, got {policy.name!r}; "
-            f"make the cell with dtype={policy.name!r}"
-        )
-    for layer in cell.layers_by_path().values():
-        if not layer._chose_policy:
-            layer._adopt_policy(policy)
 
 
 def _time_major_mask(shape: tuple[int, ...], mask: Any, lengths: Any) -> Any:
