@@ -6,6 +6,7 @@ import importlib
 import inspect
 import math
 import re
+import types
 import typing
 from pathlib import Path
 
@@ -102,6 +103,35 @@ def dense():
     layer = nn.Dense(2, name="dense")
     nn.initialize(layer, ones(1, 3), seed=0)
     return layer
+
+
+def built(layer, *inputs):
+    nn.initialize(layer, *inputs, seed=0)
+    return layer
+
+
+def called(layer):
+    """Return an object whose `call` has the arguments of the layer's `call`, and calls the layer."""
+
+    def call(*args, **kwargs):
+        return layer(*args, **kwargs)
+
+    call.__signature__ = inspect.signature(layer.call)
+    return types.SimpleNamespace(call=call)
+
+
+def random_numbers():
+    layer = dense()
+
+    def drawing(name):
+        def draw(*args, **kwargs):
+            with nn.random_key(jax.random.key(0)):
+                return getattr(layer, name)(*args, **kwargs)
+
+        draw.__signature__ = inspect.signature(getattr(layer, name))
+        return draw
+
+    return types.SimpleNamespace(random_normal=drawing("random_normal"), random_uniform=drawing("random_uniform"))
 
 
 def model():
@@ -215,6 +245,12 @@ def good_values(folder: Path) -> dict[str, typing.Any]:
         "change": None, "var_list": lambda: [nn.Variable(ones(2))],
         "Optimizer.minimize.loss_fn": lambda: lambda *_: jnp.float32(1),
         "slots": (), "sites": (), "source_slots": (), "followed": (), "outputs": (),
+        "RNN.call.x": ones(1, 2, 3), "config": {"units": 2}, "SequentialNetwork.from_config.config": {"layers": []},
+        "fill_value": 1.0, "start": 0, "rows": 2, "max_length": 2, "batch": 1, "batch_shape": (1,),
+        "heads": 2, "head_dim": 4, "append.keys": ones(1, 1, 2, 4), "append.values": ones(1, 1, 2, 4),
+        "jvp": lambda: lambda primals, tangents: (primals[0], tangents[0]), "jvps": (None,),
+        "fwd": lambda: lambda x: (x, None), "bwd": lambda: lambda rest, g: (g,), "w": jnp.ones((2, 2)),
+        "SequentialNetwork.add.layer": lambda: nn.Dense(2), "SequentialNetwork.__getitem__.index": 0,
         "Model.load_weights.path": saved_weights, "Model.load_state.path": saved_state,
     }  # fmt: skip
 
@@ -283,7 +319,26 @@ def objects(folder: Path) -> dict[str, tuple[typing.Callable[[], typing.Any], st
         "arrays.ArrayVariable": (lambda: supremum.ArrayVariable(ones(2)), "assign assign_add"),
         "PolicyMap": (lambda: mixed_precision.PolicyMap({"a.*": "float32"}), "for_path from_config cast_to_compute"),
         "DynamicLossScale": (mixed_precision.DynamicLossScale, "from_config init update load_state_dict"),
-        "Dense": (dense, "__call__ summary"), "nn.Variable": (lambda: dense().kernel, "assign assign_add"),
+        "Dense": (
+            dense,
+            "__call__ summary set_weights from_config add_weight full zeros ones constant arange eye add_loss",
+        ),
+        "RandomNumbers": (random_numbers, "random_normal random_uniform"),
+        "nn.Variable": (
+            lambda: dense().kernel,
+            "assign assign_add assign_sub assign_mul sparse_read gather_nd",
+        ),
+        "RNN": (lambda: called(nn.RNN(nn.LSTMCell(2))), "call"),
+        "BatchNorm": (lambda: called(nn.BatchNorm()), "call"),
+        "Softmax": (lambda: called(nn.Softmax()), "call"),
+        "LSTMCell": (lambda: nn.LSTMCell(2), "initial_state"),
+        "Embedding": (lambda: built(nn.Embedding(4, 3), np.array([1])), "attend"),
+        "MultiHeadAttention": (lambda: built(nn.MultiHeadAttention(2), ones(1, 3, 4)), "init_cache"),
+        "attention": (lambda: called(nn.MultiHeadAttention(2)), "call"),
+        "KeyValueCache": (lambda: nn.KeyValueCache.empty(1, 2, 2, 4, dtype="float32"), "empty append mask"),
+        "SequentialNetwork": (lambda: nn.SequentialNetwork([nn.Dense(2)]), "add from_config"),
+        "custom_vjp": (lambda: nn.custom_vjp(jnp.tanh), "defvjp"),
+        "custom_jvp": (lambda: nn.custom_jvp(jnp.tanh), "defjvp defjvps"),
         "Optimizer": (
             built_optimizer,
             "build minimize apply_gradients value_and_grad set_weights load_variables from_config",

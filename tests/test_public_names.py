@@ -4,10 +4,12 @@ import importlib
 import subprocess
 import sys
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
 import supremum
+from supremum.public_names import OUR_NAME
 from supremum.rules.names import HOMES
 
 PACKAGES = [
@@ -80,3 +82,14 @@ def test_importing_nn_loads_neither_sparse_arrays_nor_optax(loaded):
 def test_an_unknown_attribute_raises_attribute_error(package):
     with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'layers'"):
         importlib.import_module(package).layers  # noqa: B018
+
+
+@pytest.mark.parametrize("package", ["", ".mixed_precision", ".nn", ".optimizers", ".training"])
+def test_names_of_other_libraries_and_packages_are_answered_with_ours(package):
+    module = importlib.import_module(f"supremum{package}")
+    others = {name: ours for name, ours in OUR_NAME.items() if not hasattr(module, name)}
+    assert {"Conv2D", "BatchNormalization", "MaxPooling2D", "set_dtype_policy"} <= {*others}
+    for name, ours in others.items():
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; use supremum.{ours}$"):
+            getattr(module, name)
+        assert resolve_name(f"supremum.{ours}") is not None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from supremum.public_names import public_names
+from supremum.public_names import missing_name, public_names
 from supremum.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
         return importlib.import_module(f"supremum.{name}")
     if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise missing_name(__name__, name)
     value = getattr(importlib.import_module(f"supremum.{_MODULE_OF[name]}"), name)
     globals()[name] = value  # the next use does not come here
     return value

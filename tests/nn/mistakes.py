@@ -114,7 +114,8 @@ OF_COMPUTATIONS = {
     """,
     ("decoding", ArgumentError): """
     KeyValueCache.empty(1, 1, 1, 1, dtype="int8") | floating
-    KeyValueCache.empty(1, 0, 1, 1, dtype="float32") | max_length must be at least 1, got 0
+    KeyValueCache.empty(1, 0, 1, 1, dtype="float32") | max_length must be an integer of at least 1, got 0; use
+        max_length=1
     x.append(ROW[:1], ROW) | keys of shape (1, 1, 4, 5) do not fit
     x.append(ROW, ROW[..., :4]) | values of shape
     x.append(ROW, ones(2, 2, 4, 5)) | keys and values must have the same length, got 1 keys and 2 values
@@ -368,6 +369,9 @@ OF_COMPUTATIONS = {
     rnn("gru")(x, sequence_lengths=ones(3)) | sequence_lengths must be integer, got float32
     """,
     ("recurrent", ArgumentError): """
+    RNN(GRUCell(2, dtype="mixed_float16"), dtype="mixed_bfloat16") | dtype must be the policy of the cell,
+        'mixed_float16', got 'mixed_bfloat16'; make the cell with dtype='mixed_bfloat16'
+    RNN(rnn("gru").cell, dtype="mixed_bfloat16") | dtype must be the policy of the cell, 'float32'
     rnn("gru")(x[0, 0]) | must have at least 2 axes
     rnn("gru")(x[..., :1]) | input 0 must have length 2 along axis -1, got 1
     rnn("gru")(x, mask=jnp.ones((5, 3), bool)) | mask must have shape (3, 5) for these inputs, got (5, 3)

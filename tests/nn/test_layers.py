@@ -1,3 +1,5 @@
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -6,7 +8,7 @@ import pytest
 from nn import arrays
 from nn.arrays import built, call
 from supremum import nn
-from supremum.errors import ArgumentError
+from supremum.errors import ArgumentError, OperandError, SupremumError
 from supremum.formats import as_format
 from supremum.mixed_precision import Policy, PolicyWarning
 from supremum.nn import functional
@@ -307,3 +309,48 @@ class TestOutputSpec:
         with pytest.raises(ArgumentError, match="five features") as caught:
             nn.output_spec(Scaling(1), np.ones((2, 5), "float32"))
         assert not getattr(caught.value, "__notes__", [])
+
+
+def _flax(*xs, dtype=None):
+    """The sample of the FLIP."""
+    if dtype is None:
+        dtype = jnp.result_type(*jax.tree.leaves(xs))
+    return jax.tree.map(lambda x: jnp.asarray(x, dtype), xs)
+
+
+@either_mode
+@pytest.mark.parametrize("trees", [
+    ({"kernel": jnp.ones((2, 3), "bfloat16"), "bias": None}, jnp.ones(2, "int8")),
+    (jnp.ones(2, "float16"), [jnp.ones(2, "bfloat16"), (2.0, jnp.ones(3, "complex64"))]),
+    ({"a": {"b": np.ones(2, "float16")}},),
+])  # fmt: skip
+@pytest.mark.parametrize("dtype", [None, "complex64"])
+def test_promote_dtype_takes_trees_as_in_the_flip(trees, dtype, jitted):
+    promote = partial(nn.promote_dtype, dtype=dtype)
+    result, expected = (jax.jit(promote) if jitted else promote)(*trees), _flax(*trees, dtype=dtype)
+    assert jax.tree.structure(result) == jax.tree.structure(expected)
+    assert [leaf.dtype for leaf in jax.tree.leaves(result)] == [leaf.dtype for leaf in jax.tree.leaves(expected)]
+
+
+def test_promote_dtype_takes_variables_and_refuses_caches():
+    x, scale = nn.promote_dtype(jnp.ones(2, "float16"), {"scale": nn.Variable(jnp.ones(2))})
+    assert (x.dtype, scale["scale"].dtype) == (jnp.float32, jnp.float32)
+    with pytest.raises(OperandError, match="got KeyValueCache"):
+        nn.promote_dtype(nn.KeyValueCache.empty(2, 3, 4, 5, dtype="float16"))
+
+
+def test_inputs_that_are_not_arrays_raise_errors_of_this_library():
+    makers = [make for make, *_ in LAYERS.values()]
+    makers += [nn.LayerNorm, nn.RMSNorm, nn.InstanceNorm, lambda: nn.GroupNorm(3), lambda: nn.LSTMCell(2)]
+    makers += [lambda: nn.GRU(2), lambda: nn.Embedding(3, 2), lambda: nn.MultiHeadAttention(2)]
+    foreign = []
+    for make in makers:
+        layer = make()
+        for junk in (None, "a", [None], [1, "a"], np.array(["a"]), {"a": 1}, object()):
+            try:
+                layer(junk)
+            except SupremumError:
+                continue
+            except Exception as error:
+                foreign.append((layer, junk, error))
+    assert foreign == []

@@ -34,7 +34,31 @@ class ForgetfulCell(nn.RecurrentCell):
         return x, state.astype("float32" if state.dtype == "int32" else "int32")
 
 
-NAMES = {"jax": jax, "jnp": jnp, "np": np, "nn": nn, "ones": ones, "built": built, "data": data, "rnn": rnn}
+class Building(nn.Layer):
+    """A layer with a layer inside it, and variables that a function makes in `build`."""
+
+    def __init__(self, make):
+        super().__init__()
+        self.dense, self.make = nn.Dense(2), make
+
+    def build(self, input_shape):
+        self.made = self.make(self)
+
+    def call(self, x):
+        return self.dense(x) if x.ndim > 1 else x
+
+
+NAMES = {
+    "Building": Building,
+    "jax": jax,
+    "jnp": jnp,
+    "np": np,
+    "nn": nn,
+    "ones": ones,
+    "built": built,
+    "data": data,
+    "rnn": rnn,
+}
 NAMES |= {name: getattr(package, name) for package in (nn, functional) for name in package.__all__}
 NAMES |= {
     "sparse": sparse,
@@ -79,6 +103,7 @@ MISTAKES = OF_COMPUTATIONS | {
     Dense(2, kernel_constraint="maxnorm") | unknown constraint 'maxnorm': did you mean 'max_norm'
     Dense(1, kernel_regularizer="l1l2") | did you mean 'l1_l2'
     Dense(3, precision="higest") | did you mean 'highest'
+    nn.Variable(1.0, constraint="maxnorm") | unknown constraint 'maxnorm': did you mean 'max_norm'
     nn.SequentialNetwork([], dtype="mixed_flaot16") | did you mean 'mixed_float16'
     nn.Dense.from_config({"units": 2, "dtype": "flaot16"}) | did you mean 'float16'
     """,
@@ -92,6 +117,16 @@ MISTAKES = OF_COMPUTATIONS | {
     """,
     ("arrays of layers", OperandError): """
     nn.Dense(2).add_weight("w", 2.5) | shape must be
+    nn.Dense(2).add_weight((3, 2)) | the name of a variable must be a str, got (3, 2); for a shape, use
+        shape=(3, 2)
+    nn.Dense(2).add_weight(2) | use shape=2
+    """,
+    ("variables", ArgumentError): """
+    Building(lambda layer: [layer.add_weight("w", 2), layer.add_weight("w", 2)])(ones(2)) | two variables have the path
+        'w'; give one of them a different name
+    Building(lambda layer: layer.add_weight("dense/kernel", 2))(ones(1, 2)) | two variables have the path 'dense/kernel'
+    Building(lambda layer: nn.Variable(ones(2)))(ones(2)) | variable 'made' was made in `build`, which JAX traces, so it
+        has no value; use self.add_weight('made', (2,), initializer)
     """,
     ("inputs", ArgumentError): """
     nn.initialize(nn.Dense(2, dtype="int32"), ones(1, 2)) | dtype must be floating-point or complex, got int32

@@ -320,3 +320,16 @@ def test_empty_sequences_give_empty_or_zero_outputs(name, shape):
     assert all(leaf.shape == (shape[0], UNITS) and not leaf.any() for leaf in leaves)
     last = RNN(layer.cell, return_sequences=False)
     assert call(last, jnp.zeros(shape)).tolist() == [[0.0] * UNITS] * shape[0]
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_the_dtype_of_an_rnn_is_that_of_its_cell(name):
+    x = data(BATCH, TIME, N)
+    layers = [RNN(CELLS[name](UNITS), dtype="mixed_bfloat16"), RNN(CELLS[name](UNITS, dtype="mixed_bfloat16"))]
+    outputs = [built(layer, x)(x) for layer in layers]
+    assert {each.dtype for each in outputs} == {jnp.dtype("bfloat16")}
+    assert (outputs[0] == outputs[1]).all()
+    copy = RNN.from_config(layers[0].get_config())
+    assert {each.dtype_policy.name for each in (copy, copy.cell, layers[0].cell)} == {"mixed_bfloat16"}
+    model = built(nn.SequentialNetwork([RNN(CELLS[name](UNITS), dtype="mixed_float16")], dtype="mixed_bfloat16"), x)
+    assert model(x).dtype == "float16"

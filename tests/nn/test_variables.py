@@ -546,7 +546,7 @@ class TestPlainVariables:
         layer.step = nn.Variable(0)
         layer.kept = layer.add_weight("kept", (2,), autocast=False)
         layer.cast = layer.add_weight("cast", (2,))
-        assert list(layer.variables) == ["variable", "kept", "cast"]
+        assert list(layer.variables) == ["step", "kept", "cast"]
 
 
 def test_checkpoints_of_plain_and_autocast_variables_load_into_each_other():
@@ -570,3 +570,64 @@ def test_loading_is_all_or_nothing():
         with pytest.raises(ValueError, match=r"shape \(2,\), got \(3,\)|unknown variable 'other'|missing count"):
             nn.load_variables(layer, bad)
     assert all(np.array_equal(layer.variables[path], before[path]) for path in before)
+
+
+class Unnamed(nn.Layer):
+    """A layer with variables that were given no name."""
+
+    def __init__(self):
+        super().__init__()
+        self.shift = nn.Variable(jnp.ones(2), constraint="non_neg")
+        self.scales = {"a": nn.Variable(jnp.ones(2)), "b": nn.Variable(jnp.ones(2), "given")}
+
+    def build(self, input_shape):
+        self.kernels = [self.add_weight(shape=(2, 2)), self.add_weight(shape=(2, 2))]
+        self.bias = self.add_weight(shape=2)
+
+    def call(self, x):
+        return x @ self.kernels[0] @ self.kernels[1] + self.bias + self.shift
+
+
+def test_variables_without_a_name_take_that_of_their_attribute():
+    names = {"shift", "scales/a", "given", "kernels/0", "kernels/1", "bias"}
+    layer = built(Unnamed(), jnp.ones((1, 2)))
+    assert {*layer.variables} == {variable.name for variable in layer.variables.values()} == names
+    outer = built(nn.SequentialNetwork([Unnamed()]), jnp.ones((1, 2)))
+    assert {*outer.variables} == {f"unnamed/{name}" for name in names}
+    assert nn.Variable(2).name == "variable"
+
+
+def test_variables_have_the_constraint_that_they_were_given():
+    variable = nn.Variable([-1.0, 1.0], constraint=nn.NonNeg())
+    SGD(0.0).apply_gradients([(jnp.ones(2), variable)])
+    assert variable.value.tolist() == [0, 1]
+    assert nn.Variable([1.0], constraint="non_neg").constraint == nn.NonNeg()
+
+
+def test_lists_of_weights_have_the_variables_in_order():
+    layer = nn.SequentialNetwork([nn.Dense(2), nn.BatchNorm(), nn.Dense(3, trainable=False)], dtype="mixed_bfloat16")
+    with pytest.raises(nn.UninitializedError, match="layer 'sequential_network' has no weights yet"):
+        layer.count_params()
+    with pytest.raises(ArgumentError, match="weights must have 0 arrays, got 1; call the layer first"):
+        layer.set_weights([1.0])
+    built(layer, jnp.ones((1, 4)))
+    assert layer.weights == [*layer.variables.values()]
+    assert layer.trainable_weights == layer.weights[:4]
+    assert layer.non_trainable_weights == layer.weights[4:]
+    values = layer.get_weights()
+    assert [(each.shape, each.dtype) for each in values] == [(each.shape, each.true_dtype) for each in layer.weights]
+    assert layer.count_params() == sum(each.size for each in values) == 4 * 2 + 2 + 4 * 2 + 2 * 3 + 3
+
+
+def test_set_weights_is_all_or_nothing():
+    layer = built(nn.Dense(2), jnp.ones((1, 3)))
+    before = layer.get_weights()
+    for bad, error in (
+        ([before[0] + 1], ArgumentError), ([before[0] + 1, np.ones(3, "float32")], ArgumentError),
+        ([before[0] + 1, np.ones(2, "complex64")], InPlaceError), (1.0, TypeError),
+    ):  # fmt: skip
+        with pytest.raises(error):
+            layer.set_weights(bad)
+        assert [*map(np.array_equal, layer.get_weights(), before)] == [True, True]
+    layer.set_weights(value + 1 for value in before)
+    assert [*map(np.array_equal, layer.get_weights(), [value + 1 for value in before])] == [True, True]

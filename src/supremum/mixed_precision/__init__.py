@@ -90,7 +90,7 @@ from supremum.mixed_precision.weight_storage.transformation import (
 from supremum.mixed_precision.weight_storage.weights import ExtraWeights
 from supremum.mixed_precision.weight_storage.weights import StoredWeights as StoredWeights
 from supremum.mixed_precision.weight_storage.weights import storage_of_weights as storage_of_weights
-from supremum.public_names import public_names
+from supremum.public_names import missing_name, public_names
 
 __all__ = [
     "AUTOCAST_OPERATIONS", "AUTOCAST_PRESETS", "AutocastFunction", "AutocastReport", "AutocastRow", "BlockScaled",
@@ -108,7 +108,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name == "LossScaleOptimizer":  # Keras has it here, but optimizers need this package
         return importlib.import_module("supremum.optimizers").LossScaleOptimizer
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise missing_name(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -3,6 +3,8 @@
 Losses, metrics and the training loop are not here but in `training`.
 """
 
+from typing import TYPE_CHECKING, NoReturn
+
 from supremum.extras import require
 
 require(__name__, "jax")
@@ -57,7 +59,7 @@ from supremum.nn.variables import Shard as Shard
 from supremum.nn.weights import WeightMismatchError, export_variables, load_variables
 from supremum.nn.weights import built_variables as built_variables
 from supremum.nn.weights import first_lost as first_lost
-from supremum.public_names import public_names
+from supremum.public_names import missing_name, public_names
 
 __all__ = [
     "ELU", "GELU", "GRU", "L1", "L1L2", "L2", "LSTM", "RNN", "Activation", "Add", "AutoCastVariable", "Average",
@@ -72,6 +74,12 @@ __all__ = [
     "functional", "functional_call", "initialize", "load_variables", "output_spec", "promote_dtype", "random_key",
     "split_variables",
 ]  # fmt: skip
+
+
+if not TYPE_CHECKING:  # or type checkers would accept every name
+
+    def __getattr__(name: str) -> NoReturn:
+        raise missing_name(__name__, name)
 
 
 def __dir__() -> list[str]:

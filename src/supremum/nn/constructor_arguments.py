@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self, cast
 
-from supremum.argument_checks import chosen, mapping, text
-from supremum.errors import OperandError, shown
+from supremum.argument_checks import chosen, mapping, pytree, text
+from supremum.errors import OperandError, shortened, shown
 from supremum.keyword_signature import KeywordSignature
 from supremum.nn.module_tree import Attributes
 
@@ -48,9 +48,19 @@ class Configurable:
 
         Args:
             config: the arguments by name.
+
+        Raises:
+            OperandError: for a config without a required argument, or with one that the class does not have; a
+                `TypeError`.
+            ArgumentError: for a config that contains itself; a `ValueError`.
         """
+        pytree("config", config)
         for name in mapping("config", config, f"{cls.__name__}(...).get_config()"):
             text("each name in config", name)
+        try:
+            inspect.signature(cls).bind(**config)
+        except TypeError as error:
+            raise OperandError(f"config does not fit {cls.__name__}: {shortened(str(error))}") from error
         return cls(**{name: from_data(value) for name, value in config.items()})
 
 

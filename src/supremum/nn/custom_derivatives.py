@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import jax
 
-from supremum.argument_checks import function, iterable, text, whole_number
+from supremum.argument_checks import flag, function, iterable, text, whole_number
 from supremum.errors import shown
 from supremum.nn.scopes import autocast_scope
 
@@ -97,7 +97,10 @@ class custom_vjp(_Differentiable):  # noqa: N801, its name in JAX
             symbolic_zeros: as for `jax.custom_vjp`.
             optimize_remat: as for `jax.custom_vjp`.
         """
-        options = {"symbolic_zeros": symbolic_zeros, "optimize_remat": optimize_remat}
+        options = {
+            "symbolic_zeros": flag("symbolic_zeros", symbolic_zeros),
+            "optimize_remat": flag("optimize_remat", optimize_remat),
+        }
         for name, rule in (("fwd", fwd), ("bwd", bwd)):
             function(name, rule, "lambda ...")
         self._define_rules(lambda differentiable, within: differentiable.defvjp(within(fwd), within(bwd), **options))

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 from jax.core import Tracer
 
-from supremum.argument_checks import instance, iterable, mapping
+from supremum.argument_checks import flag, instance, iterable, mapping
 from supremum.arrays import ArrayVariable
 from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, argument_dtype, as_format
@@ -25,7 +25,7 @@ from supremum.nn.call_stack import CallFrame, call_scope, running_layers, runnin
 from supremum.nn.constraints import ConstraintFunction, as_constraint
 from supremum.nn.constructor_arguments import Configurable
 from supremum.nn.dtype_checks import warn_if_not_cast, warn_of_narrowing, warn_of_output_dtype
-from supremum.nn.functional import check_held
+from supremum.nn.functional import check_held, new_array
 from supremum.nn.functional.shape_checks import Ints
 from supremum.nn.initializers import GLOROT_UNIFORM, ZEROS, Initializer, as_initializer
 from supremum.nn.inputs import InputSpecs, cast_inputs, check_inputs, floating_dtypes
@@ -38,7 +38,7 @@ from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 from supremum.nn.scopes import OUTPUT, current_overlay, is_declaring, marks_outputs, next_random_key
 from supremum.nn.summary import Summary, summary_of
 from supremum.nn.symbolic import SymbolicValue, call_symbolically, is_symbolic, spec_of
-from supremum.nn.variables import AutoCastVariable, Variable
+from supremum.nn.variables import AutoCastVariable, Variable, checked_name
 from supremum.typing import ArrayLike, DTypeLike, PyTree, Scalar
 
 
@@ -221,7 +221,7 @@ class Layer(Module["Layer"], Configurable, ABC):
         """
         if "_policy" not in vars(self):
             raise ArgumentError(f"{type(self).__name__}.__init__ must call super().__init__() first")
-        named = kwargs if training is None else {**kwargs, "training": training}
+        named = kwargs if training is None else {**kwargs, "training": flag("training", training)}
         if is_symbolic((args, kwargs)):
             return call_symbolically(self, args, named)
         if self._has_weights or running_layers() or is_declaring() or current_overlay() is not None:
@@ -292,7 +292,7 @@ class Layer(Module["Layer"], Configurable, ABC):
 
     def add_weight(
         self,
-        name: str,
+        name: str | None = None,
         shape: Ints = (),
         initializer: Initializer | str | None = None,
         *,
@@ -305,7 +305,7 @@ class Layer(Module["Layer"], Configurable, ABC):
         """Make a weight.
 
         Args:
-            name: its name within the layer.
+            name: its name within the layer; None for the name of the attribute that it is assigned to.
             shape: its shape.
             initializer: a function of key, shape and dtype, as in `jax.nn.initializers`, or a name, such as `"ones"`;
                 None for Glorot's uniform initializer if the weight is inexact and has at least two axes, and for zeros
@@ -324,6 +324,7 @@ class Layer(Module["Layer"], Configurable, ABC):
         Raises:
             ArgumentError: for a name that the layer already uses.
         """
+        checked_name(name)
         row = as_format(self.variable_dtype if dtype is None else argument_dtype(dtype))
         sizes = (shape,) if isinstance(shape, int) else tuple(iterable("shape", shape, "lengths"))
         if initializer is None:
@@ -331,7 +332,7 @@ class Layer(Module["Layer"], Configurable, ABC):
         if any(variable.name == name for variable in self.own_variables()):
             raise ArgumentError(f"{shown(self)} already has a variable {shown(name)}; use a different name")
         compute = self._autocast_dtype()
-        casts = autocast and compute is not None and row.kind is Kind.FLOAT and row.dtype != compute
+        casts = flag("autocast", autocast) and compute is not None and row.kind is Kind.FLOAT and row.dtype != compute
         kind = AutoCastVariable if casts else Variable
         variable = kind.declare(sizes, row.dtype, as_initializer(initializer), name, trainable=trainable)
         variable.is_of_layer, variable.follows_policy = True, dtype is None
@@ -352,7 +353,7 @@ class Layer(Module["Layer"], Configurable, ABC):
         Raises:
             ArgumentError: for arguments that `jax.numpy.full` refuses; a `ValueError`.
         """
-        return self._new_array(partial(jnp.full, shape, fill_value), dtype)
+        return self._new_array(jnp.full, shape, fill_value, dtype=dtype)
 
     def zeros(self, shape: Ints, dtype: DTypeLike | None = None) -> jax.Array:
         """An array of zeros, as from `full`."""
@@ -364,40 +365,39 @@ class Layer(Module["Layer"], Configurable, ABC):
 
     def constant(self, value: ArrayLike, dtype: DTypeLike | None = None) -> jax.Array:
         """An array from a number, nested lists or an array, in `dtype`; None for the compute dtype."""
-        return self._new_array(partial(jnp.asarray, value), dtype)
+        return self._new_array(jnp.asarray, value, dtype=dtype)
 
     def arange(
         self, start: float, stop: float | None = None, step: float | None = None, dtype: DTypeLike | None = None
     ) -> jax.Array:
         """Evenly spaced numbers, as from `jax.numpy.arange`, rounded once at the end."""
 
-        def make(dtype: Any) -> jax.Array:
-            numbers = jnp.arange(start, stop, step)
+        def make(*limits: Any, dtype: Any) -> jax.Array:
+            numbers = jnp.arange(*limits)
             return numbers if dtype is None else numbers.astype(dtype)
 
-        return self._new_array(make, dtype)
+        return self._new_array(make, start, stop, step, dtype=dtype)
 
     def eye(self, rows: int, columns: int | None = None, dtype: DTypeLike | None = None) -> jax.Array:
         """A matrix with ones on its diagonal."""
-        return self._new_array(partial(jnp.eye, rows, columns), dtype)
+        return self._new_array(jnp.eye, rows, columns, dtype=dtype)
 
     def random_normal(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> jax.Array:
         """Normal random numbers, from the key of the running call (`functional_call(..., random_key=)`)."""
-        return self._new_array(partial(jax.random.normal, next_random_key(), shape), dtype)
+        return self._new_array(jax.random.normal, next_random_key(), shape, dtype=dtype)
 
     def random_uniform(
         self, shape: Sequence[int], minval: float = 0.0, maxval: float = 1.0, dtype: DTypeLike | None = None
     ) -> jax.Array:
         """Uniform random numbers, from the key of the running call."""
-        make = partial(jax.random.uniform, next_random_key(), shape, minval=minval, maxval=maxval)
-        return self._new_array(make, dtype)
+        options = {"minval": minval, "maxval": maxval}
+        return self._new_array(jax.random.uniform, next_random_key(), shape, dtype=dtype, **options)
 
-    def _new_array(self, make: Callable[..., jax.Array], dtype: Any) -> jax.Array:
+    def _new_array(
+        self, make: Callable[..., jax.Array], *args: Any, dtype: DTypeLike | None, **options: Any
+    ) -> jax.Array:
         target = self.compute_dtype if dtype is None else argument_dtype(dtype)
-        try:
-            return make(dtype=target)
-        except (TypeError, ValueError, ArithmeticError) as error:
-            raise ArgumentError(f"{shown(self)} cannot make the array: {error}") from error
+        return new_array(shown(self), make, *args, dtype=target, **options)
 
     def add_loss(self, value: ArrayLike | Callable[[], ArrayLike]) -> None:
         """Add a term to the loss that a training step minimizes.

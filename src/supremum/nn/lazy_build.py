@@ -12,7 +12,7 @@ import numpy as np
 from jax.core import Tracer
 
 from supremum.argument_checks import pytree
-from supremum.errors import OperandError, UnknownDtypeError, shown
+from supremum.errors import ArgumentError, OperandError, UnknownDtypeError, shown
 from supremum.formats import as_format
 from supremum.jaxprs import split_arrays
 from supremum.nn.inputs import as_jax_input
@@ -77,6 +77,8 @@ def build_layer(layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
         kwargs: its keyword inputs; the first is passed on if there are no others.
 
     Raises:
+        ArgumentError: for a variable that `build` made with a value, instead of `add_weight`.
+        OperandError: if `build` fails since the first input is None; a `TypeError`.
         UninitializedError: if the weights then have no values, outside of `declaring`.
     """
     first = args[0] if args else next(iter(kwargs.values()), None)
@@ -85,10 +87,18 @@ def build_layer(layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
         layer.build_inputs = jax.tree.map(_shape_dtype, args)
         layer.build(jax.tree.map(np.shape, first))
         del layer.build_inputs
+        for variable in layer.own_variables():
+            if variable.is_initialized and isinstance(variable.read_stored(), Tracer):
+                raise ArgumentError(
+                    f"variable {shown(variable.name)} was made in `build`, which JAX traces, so it has no value; use "
+                    f"self.add_weight({shown(variable.name)}, {variable.shape}, initializer)"
+                )
         if not is_declaring() and not all(map(has_value, layer.own_variables())):
             raise UninitializedError("the layer has no weights yet; call nn.initialize(model, *inputs, seed=0)")
-    except BaseException:
+    except BaseException as error:
         layer._undo_build()
+        if first is None and isinstance(error, (TypeError, AttributeError)):
+            raise OperandError(f"`build` needs an array as the first input, got None, and failed: {error}") from error
         raise
     layer.built = True
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar, cast
 
-from supremum.nn.variables import Variable
-from supremum.typing import PyTree
+import numpy as np
+
+from supremum.argument_checks import iterable
+from supremum.errors import ArgumentError, shown
+from supremum.nn.variables import UninitializedError, Variable
+from supremum.typing import ArrayLike, PyTree
 
 M = TypeVar("M", bound="Module[Any]")
 
@@ -100,8 +104,12 @@ class Module(PickledByName, Generic[M]):
         return [(name, child) for name, child in self.children() if not isinstance(child, Variable)]
 
     def own_variables(self) -> list[Variable]:
-        """The direct child variables."""
-        return [child for _, child in self.children() if isinstance(child, Variable)]
+        """The direct child variables; one that was given no name gets that of its attribute."""
+        variables = [(path, child) for path, child in self.children() if isinstance(child, Variable)]
+        for path, variable in variables:
+            if not variable.has_name:
+                variable.name, variable.has_name = path, True
+        return [variable for _, variable in variables]
 
     def name_of(self, layer: Module[Any]) -> str:
         """The name of a layer as a child of this one; the layer's own name if it is not a child."""
@@ -123,13 +131,21 @@ class Module(PickledByName, Generic[M]):
 
     @property
     def variables(self) -> dict[str, Variable]:
-        """All variables of this layer and the layers inside it, by path, such as `"conv/kernel"`; shared ones once."""
+        """All variables of this layer and the layers inside it, by path, such as `"conv/kernel"`; shared ones once.
+
+        Raises:
+            ArgumentError: if two variables have one path; a `ValueError`.
+        """
         first: dict[int, tuple[str, Variable]] = {}
         for path, layer in self.layers_by_path().items():
             prefix = f"{path}/" if path else ""
             for variable in layer.own_variables():
                 first.setdefault(id(variable), (prefix + variable.name, variable))
-        return dict(first.values())
+        variables = dict(first.values())
+        for path, variable in first.values() if len(variables) < len(first) else ():
+            if variables[path] is not variable:
+                raise ArgumentError(f"two variables have the path {shown(path)}; give one of them a different name")
+        return variables
 
     @property
     def trainable_variables(self) -> dict[str, Variable]:
@@ -137,6 +153,56 @@ class Module(PickledByName, Generic[M]):
         layers = self.layers_by_path().values()
         frozen = {id(each) for layer in layers if not layer.trainable for each in layer.variables.values()}
         return {path: each for path, each in self.variables.items() if each.trainable and id(each) not in frozen}
+
+    @property
+    def weights(self) -> list[Variable]:
+        """The values of `variables`, in their order, as a list."""
+        return [*self.variables.values()]
+
+    @property
+    def trainable_weights(self) -> list[Variable]:
+        """The values of `trainable_variables`, as a list."""
+        return [*self.trainable_variables.values()]
+
+    @property
+    def non_trainable_weights(self) -> list[Variable]:
+        """The `weights` that optimizers do not change."""
+        trainable = self.trainable_variables
+        return [variable for path, variable in self.variables.items() if path not in trainable]
+
+    def get_weights(self) -> list[np.ndarray[Any, Any]]:
+        """Return the stored values of `weights` on the host, in order."""
+        return [np.asarray(variable.read_stored()) for variable in self.weights]
+
+    def set_weights(self, weights: Iterable[ArrayLike]) -> None:
+        """Assign arrays to `weights`, all or nothing.
+
+        Args:
+            weights: the result of `get_weights`, or other values that `Variable.assign` takes.
+
+        Raises:
+            ArgumentError: for a wrong number of arrays, or an array with a wrong shape; a `ValueError`.
+            InPlaceError: if the rules in force do not convert an array to the dtype of its variable.
+        """
+        variables = self.weights
+        arrays: list[ArrayLike] = [*iterable("weights", weights, "arrays")]
+        if len(arrays) != len(variables):
+            fix = "" if self.built else "; call the layer first, which makes its weights"
+            raise ArgumentError(f"weights must have {len(variables)} arrays, got {len(arrays)}{fix}")
+        converted = [variable.converted(array) for variable, array in zip(variables, arrays, strict=True)]
+        for variable, array in zip(variables, converted, strict=True):
+            variable.assign(array)
+
+    def count_params(self) -> int:
+        """Return the number of elements in all `weights`.
+
+        Raises:
+            UninitializedError: if the layer, or one inside it, has not made its weights yet; a `RuntimeError`.
+        """
+        unbuilt = next((path for path, layer in self.layers_by_path().items() if not layer.built), None)
+        if unbuilt is not None:
+            raise UninitializedError(f"layer {shown(unbuilt or self.name)} has no weights yet; call the model first")
+        return sum(variable.size for variable in self.weights)
 
 
 _HOLDERS = (Module, Variable, list, tuple, dict)

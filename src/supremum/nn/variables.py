@@ -9,11 +9,13 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
+from supremum.argument_checks import flag
 from supremum.arrays import ELEMENTWISE_OPERATIONS, asarray, check_fits, kept_value, refused_in_place, stored, wrap
 from supremum.errors import ArgumentError, OperandError, SupremumError, shown
 from supremum.formats import DType, as_format
-from supremum.nn.constraints import ConstraintFunction
+from supremum.nn.constraints import ConstraintFunction, as_constraint
 from supremum.nn.functional import check_held
+from supremum.nn.functional.dtype_promotion import as_array
 from supremum.nn.initializers import Initializer
 from supremum.nn.regularizers import RegularizerFunction
 from supremum.nn.scopes import current_autocast_dtype, current_overlay, is_declaring
@@ -73,17 +75,19 @@ class Variable(VariableOperators):
 
     Args:
         value: the first value, anything that `supremum.asarray` takes.
-        name: its name within its layer.
+        name: its name within its layer; None for the name of the attribute that holds it there.
         trainable: whether optimizers change it; they do not change running statistics.
         dtype: its dtype; None for the dtype of the value.
+        constraint: a function, or a name such as `"non_neg"`, that optimizers apply to its value after each step.
 
     Attributes:
-        name: as given.
+        name: its name; `"variable"` if it was given none and is not in a layer.
+        has_name: whether it was given a name, or took that of an attribute.
         trainable: as given.
         is_of_layer: whether `add_weight` made it.
         follows_policy: whether `add_weight` stores it in the variable dtype of the layer, and was given no other dtype.
         regularizer: a penalty on its value; None for none.
-        constraint: a function that optimizers apply to its value after each step; None for none.
+        constraint: the function that optimizers apply to its value after each step; None for none.
 
     >>> variable = Variable([1.0, 2.0], "scale")
     >>> variable.assign_add(1)
@@ -93,20 +97,28 @@ class Variable(VariableOperators):
     """
 
     def __init__(
-        self, value: ArrayLike, name: str = "variable", *, trainable: bool = True, dtype: DTypeLike | None = None
+        self,
+        value: ArrayLike,
+        name: str | None = None,
+        *,
+        trainable: bool = True,
+        dtype: DTypeLike | None = None,
+        constraint: ConstraintFunction | str | None = None,
     ) -> None:
         array = asarray(value, dtype, library="jax", copy=True)
         stored = array.astype(array.dtype).unwrap() if array.weak_type else array.unwrap()
         self._hold(jax.ShapeDtypeStruct(stored.shape, stored.dtype), name, trainable)
         self._stored: jax.Array | None = stored
+        self.constraint = as_constraint(constraint)
 
-    def _hold(self, spec: jax.ShapeDtypeStruct, name: str, trainable: bool) -> None:
+    def _hold(self, spec: jax.ShapeDtypeStruct, name: str | None, trainable: bool) -> None:
         self._spec = spec
         self._initializer: Initializer | None = None
         self._stored = None
         self._lender: Callable[[], jax.Array | None] | None = None
-        self.name = name
-        self.trainable = trainable
+        self.has_name = name is not None
+        self.name = checked_name(name) or "variable"
+        self.trainable = flag("trainable", trainable)
         self.is_of_layer = False
         self.follows_policy = False
         self.regularizer: RegularizerFunction | None = None
@@ -114,7 +126,7 @@ class Variable(VariableOperators):
 
     @classmethod
     def declare(
-        cls, shape: tuple[int, ...], dtype: DType, initializer: Initializer, name: str, *, trainable: bool
+        cls, shape: tuple[int, ...], dtype: DType, initializer: Initializer, name: str | None, *, trainable: bool
     ) -> Any:
         """Declare a variable without a value; `initialize` makes the value.
 
@@ -122,7 +134,7 @@ class Variable(VariableOperators):
             shape: its shape.
             dtype: its dtype.
             initializer: a function of key, shape and dtype.
-            name: its name within its layer.
+            name: its name within its layer; None for that of the attribute that holds it.
             trainable: whether optimizers change it.
         """
         check_held(dtype, f"variable {name!r} is stored in {dtype}", "give the layer a different policy or param_dtype")
@@ -218,7 +230,7 @@ class Variable(VariableOperators):
             indices: indices along the first axis, integers of any shape. An index out of range, below 0 too, gives NaN
                 for floats and the smallest number for integers, as `mode="fill"` of `jax.numpy.ndarray.at` does.
         """
-        return self._read_at(jnp.asarray(indices))
+        return self._read_at(self._indices(indices))
 
     def gather_nd(self, indices: ArrayLike) -> jax.Array:
         """Read some elements or slices, and cast only those.
@@ -226,7 +238,15 @@ class Variable(VariableOperators):
         Args:
             indices: integers of shape (..., n), each an index into the first n axes; out of range as in `sparse_read`.
         """
-        return self._read_at(tuple(jnp.moveaxis(jnp.asarray(indices), -1, 0)))
+        return self._read_at(tuple(jnp.moveaxis(jnp.atleast_1d(self._indices(indices)), -1, 0)))
+
+    def _indices(self, indices: ArrayLike) -> jax.Array:
+        array = as_array("indices", indices)
+        if self.ndim == 0 or as_format(array.dtype).category != "integer":
+            raise OperandError(
+                f"indices of variable {shown(self.name)} of shape {self.shape} must be integers, got {shown(indices)}"
+            )
+        return array
 
     def _read_at(self, place: Any) -> jax.Array:
         return self._as_read(self.read_stored().at[place].get(mode="fill", wrap_negative_indices=False))
@@ -279,6 +299,10 @@ class Variable(VariableOperators):
             InPlaceError: if the rules refuse or lead to a dtype that differs from the stored one: nothing is truncated.
             ArgumentError: for a different shape, or a value that is traced outside of `functional_call`.
         """
+        return self._put(self.converted(value))
+
+    def converted(self, value: ArrayLike) -> jax.Array:
+        """The array that `assign` would store; arguments and errors are the same."""
         new_value = value.read_stored() if isinstance(value, Variable) else value
         if not isinstance(new_value, jax.Array) or new_value.dtype != self.true_dtype or new_value.weak_type:
             # Some rules depend on the number of dimensions, none on their lengths.
@@ -288,7 +312,7 @@ class Variable(VariableOperators):
             raise ArgumentError(
                 f"the new value of variable {shown(self.name)} must have shape {self.shape}, got {new_value.shape}"
             )
-        return self._put(new_value)
+        return new_value
 
     def assign_add(self, value: ArrayLike) -> Self:
         """Add a value, of the kinds that `assign` takes, to the stored value."""
@@ -399,6 +423,17 @@ class AutoCastVariable(Variable):
     def dtype(self) -> DType:
         """The dtype that reading it returns here."""
         return current_autocast_dtype() or self.true_dtype
+
+
+def checked_name(name: str | None) -> str | None:
+    """Return the name of a variable, or None if it was given none.
+
+    Raises:
+        OperandError: for anything but a string; a `TypeError`.
+    """
+    if name is None or isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return name
+    raise OperandError(f"the name of a variable must be a str, got {shown(name)}; for a shape, use shape={shown(name)}")
 
 
 def has_value(variable: Variable) -> bool:

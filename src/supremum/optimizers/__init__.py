@@ -3,6 +3,8 @@
 The algorithms are those of optax; names, dtypes of the state and loss scaling are ours.
 """
 
+from typing import TYPE_CHECKING, NoReturn
+
 from supremum.extras import require
 
 require(__name__, "jax", "optax")
@@ -17,13 +19,19 @@ from supremum.optimizers.optimizer import Optimizer
 from supremum.optimizers.serialization import as_optimizer, deserialize_optimizer, serialize_optimizer
 from supremum.optimizers.state import OptimizerState, Update
 from supremum.optimizers.wrapper import OptimizerWrapper, optimizers_within
-from supremum.public_names import public_names
+from supremum.public_names import missing_name, public_names
 
 __all__ = [
     "SGD", "Adagrad", "Adam", "AdamW", "Hyperparameter", "Lion", "LossScaleOptimizer", "Optimizer", "OptimizerState",
     "OptimizerWrapper", "RMSprop", "RetraceWarning", "StatefulLossScale", "Update", "as_optimizer",
     "deserialize_optimizer", "optimizers_within", "serialize_optimizer",
 ]  # fmt: skip
+
+
+if not TYPE_CHECKING:  # or type checkers would accept every name
+
+    def __getattr__(name: str) -> NoReturn:
+        raise missing_name(__name__, name)
 
 
 def __dir__() -> list[str]:

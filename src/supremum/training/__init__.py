@@ -3,11 +3,13 @@
 Starting and watching processes is the work of other programs, and moving bytes between them that of JAX.
 """
 
+from typing import TYPE_CHECKING, NoReturn
+
 from supremum.extras import require
 
 require(__name__, "jax", "optax", "rich", "safetensors")
 
-from supremum.public_names import public_names
+from supremum.public_names import missing_name, public_names
 from supremum.training.callbacks import (
     Callback,
     CSVLogger,
@@ -90,6 +92,12 @@ __all__ = [
     "TensorBoard", "TerminateOnNaN", "TopKCategoricalAccuracy", "TrainState", "TrainStep", "TrainingWarning", "Tversky",
     "as_loss", "as_metric", "init_state", "load_arrays", "load_weights", "save_arrays", "save_weights", "train_step",
 ]  # fmt: skip
+
+
+if not TYPE_CHECKING:  # or type checkers would accept every name
+
+    def __getattr__(name: str) -> NoReturn:
+        raise missing_name(__name__, name)
 
 
 def __dir__() -> list[str]:

@@ -11,6 +11,8 @@ from supremum.nn.functional.dropout import as_key as as_key
 from supremum.nn.functional.dropout import dropout
 from supremum.nn.functional.dtype_promotion import check_held as check_held
 from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype
+from supremum.nn.functional.dtype_promotion import new_array as new_array
+from supremum.nn.functional.dtype_promotion import promote_arrays as promote_arrays
 from supremum.nn.functional.embedding import attend, embedding
 from supremum.nn.functional.masks import combine_masks, make_attention_mask, make_causal_mask
 from supremum.nn.functional.normalization import (

@@ -16,7 +16,7 @@ from jax import lax
 from supremum.argument_checks import flag, real_number
 from supremum.formats import as_format, at_least_float32
 from supremum.mixed_precision import is_array
-from supremum.nn.functional.dtype_promotion import common_dtype, promote_and_widen, promote_dtype, refuse_complex
+from supremum.nn.functional.dtype_promotion import common_dtype, promote_and_widen, promote_arrays, refuse_complex
 from supremum.nn.functional.masks import as_boolean
 from supremum.nn.functional.shape_checks import as_axes, check_broadcasts
 from supremum.nn.logits_registry import Origin, record
@@ -39,7 +39,7 @@ def relu(x: ArrayLike) -> jax.Array:
     Array([0, 2], dtype=int8)
     """
     refuse_complex("relu", x=x)
-    (array,) = promote_dtype(x, inexact=False)
+    (array,) = promote_arrays(x, inexact=False)
     return jax.nn.relu(array) if as_format(array.dtype).signed else array
 
 
@@ -143,7 +143,7 @@ def sigmoid(x: ArrayLike, *, dtype: DTypeLike | None = None) -> jax.Array:
     Array([0.5, 1. ], dtype=float16)
     """
     output = round_once(jax.nn.sigmoid, x, dtype)
-    logits = x if isinstance(x, jax.Array) else promote_dtype(x)[0]
+    logits = x if isinstance(x, jax.Array) else promote_arrays(x)[0]
     return record(output, Origin("sigmoid", logits, ()))
 
 
@@ -251,7 +251,7 @@ def _checked(
     operation: str, x: Any, axis: Axes, mask: Any, dtype: Any
 ) -> tuple[jax.Array, tuple[int, ...], jax.Array | None]:
     refuse_complex(operation, dtype=dtype, x=x)
-    (x,) = promote_dtype(x, dtype=dtype)
+    (x,) = promote_arrays(x, dtype=dtype)
     axes = as_axes("axis", axis, x.ndim)
     if mask is not None:
         mask = as_boolean(mask, f"the mask of {operation}", "use mask.astype(bool), or add it to x")

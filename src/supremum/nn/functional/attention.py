@@ -16,7 +16,7 @@ from supremum.argument_checks import flag, real_number
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import as_format, at_least_float32
 from supremum.nn.functional.dropout import rate_below_one
-from supremum.nn.functional.dtype_promotion import as_array, promote_dtype, refuse_complex, refuse_none
+from supremum.nn.functional.dtype_promotion import as_array, promote_arrays, refuse_complex, refuse_none
 from supremum.nn.functional.masks import split_additive
 from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import broadcasts, positive_int
@@ -84,7 +84,7 @@ def dot_product_attention(
     refuse_none(query=query, key=key, value=value)
     flag("is_causal", is_causal)
     refuse_complex("attention", dtype=dtype, query=query, key=key, value=value, mask=mask, bias=bias)
-    query, key, value = promote_dtype(query, key, value, dtype=dtype)
+    query, key, value = promote_arrays(query, key, value, dtype=dtype)
     sizes = _sizes(query, key, value)
     bias, mask = _bias_and_mask(bias, mask)
     wide = at_least_float32(query.dtype)
@@ -288,7 +288,7 @@ def rotary_embedding(
     [1.081, 1.081]
     """
     refuse_complex("rotary_embedding", dtype=dtype, x=x, positions=positions)
-    (x,), positions = promote_dtype(x, dtype=dtype), as_array("positions", positions)
+    (x,), positions = promote_arrays(x, dtype=dtype), as_array("positions", positions)
     if x.ndim < 3 or x.shape[-1] % 2:
         raise ArgumentError(
             f"x must have shape (batch..., length, heads, head_dim) with an even head_dim, got {x.shape}"

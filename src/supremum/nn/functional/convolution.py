@@ -16,7 +16,7 @@ from jax import lax
 
 from supremum.argument_checks import flag
 from supremum.errors import ArgumentError, UnknownNameError, shown
-from supremum.nn.functional.dtype_promotion import promote_dtype, refuse_none
+from supremum.nn.functional.dtype_promotion import promote_arrays, refuse_none
 from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.products import with_bias
 from supremum.nn.functional.shape_checks import MOST, Ints, all_whole, positive_int, positive_ints
@@ -135,7 +135,7 @@ def conv(
     Array([2, 3, 3, 3, 2], dtype=bfloat16)
     """
     refuse_none(x=x, kernel=kernel)
-    inputs, weights, biases = promote_dtype(x, kernel, bias, dtype=dtype)
+    inputs, weights, biases = promote_arrays(x, kernel, bias, dtype=dtype)
     count = _dimensions(inputs, weights)
     strides = positive_ints("strides", strides, count)
     input_dilation = positive_ints("input_dilation", input_dilation, count)
@@ -205,7 +205,7 @@ def conv_transpose(
     Array([1., 1., 2., 1., 1.], dtype=float32)
     """
     refuse_none(x=x, kernel=kernel)
-    inputs, weights, biases = promote_dtype(x, kernel, bias, dtype=dtype)
+    inputs, weights, biases = promote_arrays(x, kernel, bias, dtype=dtype)
     count = _dimensions(inputs, weights)
     strides = positive_ints("strides", strides, count)
     kernel_dilation = positive_ints("kernel_dilation", kernel_dilation, count)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from supremum.argument_checks import real_within, whole_number
 from supremum.errors import OperandError
 from supremum.formats import as_format, at_least_float32
-from supremum.nn.functional.dtype_promotion import promote_dtype
+from supremum.nn.functional.dtype_promotion import promote_arrays
 from supremum.nn.functional.shape_checks import Ints, as_axes
 from supremum.typing import ArrayLike
 
@@ -39,7 +39,7 @@ def dropout(key: jax.Array, x: ArrayLike, rate: float, *, broadcast_axes: Ints =
     Array([0, 0, 2, 2, 0, 2, 2, 0], dtype=bfloat16)
     """
     rate = real_within("rate", rate, 0, 1)
-    (x,) = promote_dtype(x, inexact=False)
+    (x,) = promote_arrays(x, inexact=False)
     row = as_format(x.dtype)
     if not row.is_inexact:
         raise OperandError(f"dropout needs floating-point or complex values, got {row}; use x.astype('float32')")

@@ -5,6 +5,7 @@ Flax FLIP, default dtypes, "Implementation" (`promote_arrays` there) and "Comple
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, overload
 
 import jax
@@ -13,12 +14,12 @@ import numpy as np
 
 from supremum.argument_checks import pytree
 from supremum.arrays import RuntimeDtypeError, narrowed
-from supremum.errors import ArgumentError, OperandError, shown
+from supremum.errors import ArgumentError, OperandError, shortened, shown
 from supremum.formats import DType, argument_dtype, as_format, at_least_float32
 from supremum.operands import OperandLike, as_operand
 from supremum.promotion import promote_types, result_type
 from supremum.rules import get_rules, held_dtype
-from supremum.typing import ArrayLike, DTypeLike
+from supremum.typing import ArrayLike, DTypeLike, PyTree
 
 
 @overload
@@ -28,48 +29,72 @@ def promote_dtype(
 
 
 @overload
-def promote_dtype(
-    *arrays: ArrayLike | None, dtype: DTypeLike | None = None, inexact: bool = True
-) -> tuple[Any, ...]: ...
+def promote_dtype(*arrays: PyTree, dtype: DTypeLike | None = None, inexact: bool = True) -> tuple[Any, ...]: ...
 
 
-def promote_dtype(*arrays: ArrayLike | None, dtype: DTypeLike | None = None, inexact: bool = True) -> tuple[Any, ...]:
+def promote_dtype(*arrays: PyTree, dtype: DTypeLike | None = None, inexact: bool = True) -> tuple[Any, ...]:
     """Cast arrays to the dtype of an operation on all of them.
 
     Args:
-        arrays: arrays of JAX or NumPy, Python numbers (which are weak), or None, which stays None.
+        arrays: arrays of JAX or NumPy, Python numbers (which are weak), None, which stays None, or pytrees of them.
         dtype: the dtype to cast to; None for the result type of the arrays under the rules in force. Complex arrays are
             never truncated: if some are complex and `dtype` is real, all become the complex result type.
         inexact: whether the dtype must be floating or complex; integers and bools then become at least float32.
 
     Returns:
-        JAX arrays of one dtype, in the given order.
+        JAX arrays of one dtype, or pytrees of them, in the given order.
 
     Raises:
-        ArgumentError: for a `dtype` that is not inexact although it must be; a `ValueError`.
+        ArgumentError: for a `dtype` that is not inexact although it must be, or a tree that JAX cannot flatten; a
+            `ValueError`.
         PromotionError: if the rules refuse.
         RuntimeDtypeError: for 64 bits while JAX's x64 is off; JAX would narrow them silently.
         NarrowingError: for NumPy integers that do not fit in the 32 bits that JAX then uses.
-        OperandError: for anything that is not an array or a number, such as a list.
+        OperandError: for a leaf that is not an array or a number.
 
     >>> import numpy as np
     >>> x, kernel = np.ones((2, 3), np.int32), jnp.ones((3, 4), jnp.bfloat16)
     >>> [array.dtype for array in promote_dtype(x, kernel)]
     [dtype(bfloat16), dtype(bfloat16)]
-    >>> [
-    ...     array.dtype
-    ...     for array in promote_dtype(
-    ...         jnp.ones(2, jnp.complex64), kernel, dtype="float16"
-    ...     )
-    ... ]
-    [dtype('complex64'), dtype('complex64')]
+    >>> x, params = promote_dtype(
+    ...     jnp.ones(2, jnp.complex64), {"kernel": kernel}, dtype="float16"
+    ... )
+    >>> x.dtype, params["kernel"].dtype
+    (dtype('complex64'), dtype('complex64'))
+    """
+    leaves, structure = jax.tree.flatten(pytree("the arrays", arrays), is_leaf=_is_operand)
+    return jax.tree.unflatten(structure, promote_arrays(*leaves, dtype=dtype, inexact=inexact))
+
+
+def _is_operand(tree: object) -> bool:
+    """Whether a pytree is one operand: arrays and variables have a dtype, and a decoding cache keeps its own."""
+    return hasattr(type(tree), "dtype") or hasattr(type(tree), "keeps_dtype")
+
+
+@overload
+def promote_arrays(
+    *arrays: ArrayLike, dtype: DTypeLike | None = None, inexact: bool = True
+) -> tuple[jax.Array, ...]: ...
+
+
+@overload
+def promote_arrays(
+    *arrays: ArrayLike | None, dtype: DTypeLike | None = None, inexact: bool = True
+) -> tuple[Any, ...]: ...
+
+
+def promote_arrays(*arrays: ArrayLike | None, dtype: DTypeLike | None = None, inexact: bool = True) -> tuple[Any, ...]:
+    """The same as `promote_dtype` for arrays only: lists and other containers raise an OperandError.
+
+    >>> promote_arrays(jnp.ones(2, jnp.float16), None, dtype="float32")
+    (Array([1., 1.], dtype=float32), None)
     """
     target = common_dtype(*arrays, dtype=dtype, inexact=inexact)
     return tuple(None if array is None else _in_dtype(array, target) for array in arrays)
 
 
 def common_dtype(*arrays: OperandLike | None, dtype: DTypeLike | None = None, inexact: bool = True) -> DType:
-    """The dtype that `promote_dtype` casts arrays to; arguments and errors are the same.
+    """The dtype that `promote_arrays` casts arrays to; arguments and errors are the same.
 
     >>> (
     ...     common_dtype(jnp.ones(2, jnp.int8), inexact=False),
@@ -78,6 +103,8 @@ def common_dtype(*arrays: OperandLike | None, dtype: DTypeLike | None = None, in
     (dtype('int8'), dtype('float32'))
     """
     present = [array for array in arrays if array is not None]
+    if len(arrays) == 1 and not present:
+        raise OperandError("the operand must be an array, got None")
     operands = [as_operand(array, place) for place, array in enumerate(present)]
     if dtype is None:
         # JAX computes, whichever library the arrays are from.
@@ -99,13 +126,13 @@ def common_dtype(*arrays: OperandLike | None, dtype: DTypeLike | None = None, in
 
 
 def promote_and_widen(*arrays: ArrayLike, dtype: DTypeLike | None = None) -> tuple[DType, tuple[jax.Array, ...]]:
-    """The dtype that `promote_dtype` casts arrays to, and the arrays in at least float32, to round results only once.
+    """The dtype that `promote_arrays` casts arrays to, and the arrays in at least float32, to round results only once.
 
     >>> promote_and_widen(jnp.ones(2, jnp.float16))
     (dtype('float16'), (Array([1., 1.], dtype=float32),))
     """
     target = common_dtype(*arrays, dtype=dtype)
-    return target, promote_dtype(*arrays, dtype=at_least_float32(target))
+    return target, promote_arrays(*arrays, dtype=at_least_float32(target))
 
 
 def is_held_by_jax(dtype: DType) -> bool:
@@ -162,6 +189,33 @@ def as_array(name: str, value: ArrayLike, dtype: DType | None = None) -> jax.Arr
     except Exception as error:  # of any kind, since the value itself may raise
         limit = "" if dtype is None else f" that fit in {dtype}"
         raise OperandError(f"{name} must be an array of numbers{limit}, got {shown(value)}") from error
+
+
+def new_array(
+    owner: object, make: Callable[..., jax.Array], *args: Any, dtype: DType | None, **options: Any
+) -> jax.Array:
+    """Call a function that makes an array.
+
+    Args:
+        owner: the layer, for errors.
+        make: the function, such as `jax.numpy.full`.
+        args: its arguments.
+        dtype: its argument `dtype`.
+        options: its keyword arguments.
+
+    Raises:
+        ArgumentError: for arguments that it refuses; a `ValueError`.
+
+    >>> new_array("a layer", jnp.linspace, 0, 1, num=-1, dtype=None)
+    Traceback (most recent call last):
+        ...
+    supremum.errors.ArgumentError: a layer cannot make the array: Number of samples, -1, must be non-negative.
+    """
+    pytree("the array", args)
+    try:
+        return make(*args, dtype=dtype, **options)
+    except Exception as error:  # of any kind, since an argument itself may raise
+        raise ArgumentError(f"{owner} cannot make the array: {shortened(str(error))}") from error
 
 
 def shape_of(name: str, array: ArrayLike) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from jax.core import Tracer
 from supremum.argument_checks import whole_number
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import Format, as_format, at_least_float32
-from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype, refuse_none
+from supremum.nn.functional.dtype_promotion import common_dtype, promote_arrays, refuse_none
 from supremum.nn.functional.precision import as_precision
 from supremum.promotion import result_type
 from supremum.rules import get_rules
@@ -51,7 +51,7 @@ def embedding(indices: ArrayLike, table: ArrayLike, *, dtype: DTypeLike | None =
     >>> jax.jit(embedding)(3, table)
     Array([nan, nan], dtype=float32)
     """
-    (table,) = promote_dtype(table, inexact=False)
+    (table,) = promote_arrays(table, inexact=False)
     row = as_format(table.dtype)
     target = row.dtype if dtype is None else common_dtype(table, dtype=dtype)
     if table.ndim != 2:
@@ -60,7 +60,7 @@ def embedding(indices: ArrayLike, table: ArrayLike, *, dtype: DTypeLike | None =
     if index_format.category != "integer":
         raise OperandError(f"indices must be integers, got {index_format}; use indices.astype('int32')")
     _check_known(indices, index_format, table.shape[0])
-    (indices,) = promote_dtype(indices, inexact=False)
+    (indices,) = promote_arrays(indices, inexact=False)
     if index_format.bits > as_format("int32").bits:  # JAX narrows them, and 2**32 would become 0
         rows = table.shape[0]
         indices = jnp.where((indices < 0) | (indices >= rows), rows, indices)
@@ -90,7 +90,7 @@ def attend(
     Array([10., 32.], dtype=float32)
     """
     refuse_none(x=x, table=table)
-    x, table = promote_dtype(x, table, dtype=dtype)
+    x, table = promote_arrays(x, table, dtype=dtype)
     if table.ndim != 2 or x.ndim < 1 or x.shape[-1] != table.shape[-1]:
         raise ArgumentError(
             f"inputs and table must have shapes (..., features) and (rows, features), got {x.shape} and {table.shape}"

@@ -18,7 +18,7 @@ from jax import lax
 from supremum.argument_checks import flag, whole_number
 from supremum.errors import ArgumentError, OperandError, shown
 from supremum.formats import DType, as_format, at_least_float32
-from supremum.nn.functional.dtype_promotion import as_array, common_dtype, promote_dtype, refuse_none, shape_of
+from supremum.nn.functional.dtype_promotion import as_array, common_dtype, promote_arrays, refuse_none, shape_of
 from supremum.nn.functional.masks import as_boolean
 from supremum.nn.functional.shape_checks import MOST, Ints, as_axes, check_broadcasts
 from supremum.promotion import promote_types
@@ -51,7 +51,7 @@ def moments(
     >>> moments(jnp.asarray([-6e4, 6e4], jnp.float16), -1)
     (Array(0., dtype=float32), Array(3.6e+09, dtype=float32))
     """
-    (x,) = promote_dtype(x, dtype=at_least_float32(common_dtype(x)))
+    (x,) = promote_arrays(x, dtype=at_least_float32(common_dtype(x)))
     axes = as_axes("axes", axes, x.ndim)
     flag("keepdims", keepdims)
     count = None
@@ -211,8 +211,8 @@ def normalize(
         if statistic is not None:
             # Only dtypes from float32 up, which all rule sets join in the same way, if at all.
             wide = promote_types(wide, at_least_float32(common_dtype(statistic)), rules="jax")
-    values, center, factors, shift = promote_dtype(x, mean, scale, offset, dtype=wide)
-    (variance,) = promote_dtype(variance, dtype=as_format(wide).component.dtype)
+    values, center, factors, shift = promote_arrays(x, mean, scale, offset, dtype=wide)
+    (variance,) = promote_arrays(variance, dtype=as_format(wide).component.dtype)
     if as_format(variance.dtype).category == "complex":
         raise OperandError(f"the variance must be real, got {variance.dtype}; use variance.real")
     for name, array in {"mean": center, "variance": variance, "scale": factors, "offset": shift}.items():
@@ -439,12 +439,12 @@ def _norm(
         centered: whether to subtract the mean.
     """
     target = common_dtype(x, scale, offset, dtype=dtype)
-    (x,) = promote_dtype(x, dtype=at_least_float32(target))
+    (x,) = promote_arrays(x, dtype=at_least_float32(target))
     axes = tuple(sorted(as_axes("axes", axes, x.ndim)))
     scale, offset = _along(axes, x.shape, scale=scale, offset=offset)
     rows = x if shape is None else x.reshape(shape)
     result, _ = standardize(rows, over or axes, check_epsilon(epsilon, x.real.dtype), centered)
-    scale, offset = promote_dtype(scale, offset, dtype=result.dtype)
+    scale, offset = promote_arrays(scale, offset, dtype=result.dtype)
     result = result.reshape(x.shape)
     result = result if scale is None else result * scale
     return (result if offset is None else result + offset).astype(target)

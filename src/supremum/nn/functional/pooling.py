@@ -15,7 +15,7 @@ from supremum.argument_checks import flag
 from supremum.errors import ArgumentError
 from supremum.formats import as_format
 from supremum.nn.functional.convolution import Padding, Pads, as_padding, check_space, pads_of
-from supremum.nn.functional.dtype_promotion import promote_and_widen, promote_dtype, refuse_complex
+from supremum.nn.functional.dtype_promotion import promote_and_widen, promote_arrays, refuse_complex
 from supremum.nn.functional.shape_checks import Ints, positive_ints, window_size
 from supremum.typing import ArrayLike, DTypeLike
 
@@ -46,7 +46,7 @@ def max_pool(
     Array([5, 3], dtype=int8)
     """
     refuse_complex("max_pool", x=x)
-    (x,) = promote_dtype(x, inexact=False)
+    (x,) = promote_arrays(x, inexact=False)
     row = as_format(x.dtype)
     window, strides, pads = _geometry(x, window, strides, padding)
     # JAX recognizes the smallest value, and can differentiate the function, only if it is a NumPy scalar.
@@ -117,7 +117,7 @@ def global_max_pool(x: ArrayLike) -> jax.Array:
     Array([[ 3, -4]], dtype=int32)
     """
     refuse_complex("global_max_pool", x=x)
-    (x,) = promote_dtype(x, inexact=False)
+    (x,) = promote_arrays(x, inexact=False)
     return jnp.max(x, _space(x))
 
 

@@ -19,7 +19,7 @@ from jax import lax
 from supremum.argument_checks import text
 from supremum.errors import ArgumentError, shown
 from supremum.formats import at_least_float32
-from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype, refuse_none
+from supremum.nn.functional.dtype_promotion import common_dtype, promote_arrays, refuse_none
 from supremum.nn.functional.precision import as_precision
 from supremum.nn.functional.shape_checks import Ints, as_axes, check_shape
 from supremum.typing import ArrayLike, DTypeLike
@@ -62,7 +62,7 @@ def dense(
     if is_sparse(x):
         return sparse_product(x, kernel, bias, dtype=dtype)
     refuse_none(x=x, kernel=kernel)
-    inputs, weights, biases = promote_dtype(x, kernel, bias, dtype=dtype)
+    inputs, weights, biases = promote_arrays(x, kernel, bias, dtype=dtype)
     _check_product(inputs.shape, weights.shape)
     contracted = (((inputs.ndim - 1,), (0,)), ((), ()))
     return with_bias(lax.dot_general(inputs, weights, contracted, as_precision(precision)), biases)
@@ -102,7 +102,7 @@ def dense_general(
     (5, 2, 4)
     """
     refuse_none(x=x, kernel=kernel)
-    inputs, weights, biases = promote_dtype(x, kernel, bias, dtype=dtype)
+    inputs, weights, biases = promote_arrays(x, kernel, bias, dtype=dtype)
     axes, batch_axes = general_axes(axes, batch_axes, inputs.ndim)
     batch = len(batch_axes)
     contracted = tuple(range(batch, batch + len(axes)))
@@ -183,7 +183,7 @@ def einsum(
     """
     terms = Equation.parse(equation)
     refuse_none(x=x, kernel=kernel)
-    inputs, weights, biases = promote_dtype(x, kernel, bias, dtype=dtype)
+    inputs, weights, biases = promote_arrays(x, kernel, bias, dtype=dtype)
     terms.check(inputs.shape, weights.shape)
     if biases is not None:
         check_shape("bias", biases.shape, terms.bias_shape(weights.shape))
@@ -222,7 +222,7 @@ def sparse_product(x: BCOO, kernel: ArrayLike, bias: ArrayLike | None, *, dtype:
     if x.n_dense:
         raise ArgumentError(f"sparse inputs must not have dense axes, got {x.n_dense}; use x.todense()")
     target = common_dtype(x.data, kernel, bias, dtype=dtype)
-    data, weights, biases = promote_dtype(x.data, kernel, bias, dtype=at_least_float32(target))
+    data, weights, biases = promote_arrays(x.data, kernel, bias, dtype=at_least_float32(target))
     _check_product(x.shape, weights.shape)
     entries = sparse.BCOO(
         (data, x.indices), shape=x.shape, indices_sorted=x.indices_sorted, unique_indices=x.unique_indices

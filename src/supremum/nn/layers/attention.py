@@ -11,14 +11,15 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from supremum.argument_checks import whole_number
 from supremum.errors import ArgumentError, OperandError
 from supremum.formats import DType, argument_dtype, as_format
 from supremum.nn import functional
 from supremum.nn.functional.dropout import rate_below_one
-from supremum.nn.functional.dtype_promotion import refuse_complex
+from supremum.nn.functional.dtype_promotion import as_array, new_array, refuse_complex, refuse_none
 from supremum.nn.functional.masks import split_additive
 from supremum.nn.functional.precision import as_precision
-from supremum.nn.functional.shape_checks import positive_int
+from supremum.nn.functional.shape_checks import MOST, positive_int
 from supremum.nn.initializers import LECUN_NORMAL, ZEROS, Initializer
 from supremum.nn.inputs import InputSpec, InputSpecs
 from supremum.nn.layer import Layer
@@ -70,7 +71,8 @@ class KeyValueCache:
             value_dim: the dimension of values; None for `head_dim`.
 
         Raises:
-            ArgumentError: for a dtype that is not floating, or a `max_length` below 1; a `ValueError`.
+            ArgumentError: for a dtype that is not floating, or a size that an array cannot have; a `ValueError`.
+            OperandError: for a `batch` that is not an integer; a `TypeError`.
 
         >>> cache = KeyValueCache.empty(2, 16, 4, 8, dtype="bfloat16")
         >>> cache.keys.shape, cache.keys.dtype, int(cache.length)
@@ -79,12 +81,11 @@ class KeyValueCache:
         row = as_format(argument_dtype(dtype))
         if row.category != "float":
             raise ArgumentError(f"the dtype of a cache must be floating-point, got {row}; use dtype='float32'")
-        if max_length < 1:
-            raise ArgumentError(f"max_length must be at least 1, got {max_length}")
-        shape = batch, max_length, heads
+        shape = whole_number("batch", batch, 0, MOST), positive_int("max_length", max_length), heads
+        value_dim = head_dim if value_dim is None else value_dim
         return cls(
-            keys=jnp.zeros((*shape, head_dim), row.dtype),
-            values=jnp.zeros((*shape, head_dim if value_dim is None else value_dim), row.dtype),
+            keys=new_array("a cache", jnp.zeros, (*shape, head_dim), dtype=row.dtype),
+            values=new_array("a cache", jnp.zeros, (*shape, value_dim), dtype=row.dtype),
             length=jnp.zeros((), "int32"),
         )
 
@@ -116,6 +117,7 @@ class KeyValueCache:
                 `ValueError`.
             OperandError: for keys or values that are not floating; a `TypeError`.
         """
+        keys, values = as_array("keys", keys), as_array("values", values)
         for name, array, stored in (("keys", keys, self.keys), ("values", values, self.values)):
             if array.ndim != 4 or (array.shape[0], *array.shape[2:]) != (stored.shape[0], *stored.shape[2:]):
                 raise ArgumentError(
@@ -137,9 +139,14 @@ class KeyValueCache:
         Args:
             queries: the number of last positions in the cache.
 
+        Raises:
+            OperandError: for anything but an integer; a `TypeError`.
+            ArgumentError: for more queries than positions; a `ValueError`.
+
         Returns:
             Booleans of shape (queries, max_length), or (batch, 1, queries, max_length) if lengths differ.
         """
+        queries = whole_number("queries", queries, 0, self.max_length)
         ends = self.length[..., None, None, None] if self.length.ndim else self.length
         last = ends - queries + jnp.arange(queries)[:, None]
         return jnp.arange(self.max_length) <= last
@@ -236,6 +243,7 @@ class MultiHeadAttention(Layer):
 
     def build(self, input_shape: tuple[int, ...]) -> None:
         """Make the projections, each of which builds its own weights."""
+        refuse_none(query=input_shape)
         if len(input_shape) < 2:
             raise ArgumentError(f"the query must have shape (batch..., length, features), got {input_shape}")
         features = input_shape[-1]
@@ -260,7 +268,10 @@ class MultiHeadAttention(Layer):
         self.value: DenseGeneral = projection((self.num_key_value_heads, value_dim), name="value")
         self.output: DenseGeneral = projection((self.output_dim,), axis=(-2, -1), name="output")
         self.input_spec = InputSpec(min_ndim=2, axes={-1: features})
-        self._input_dtypes: list[DType] = [leaf.dtype for leaf in jax.tree.leaves(self.build_inputs)]
+        self._input_dtypes: list[DType] = [
+            leaf.dtype if hasattr(leaf, "dtype") else as_array("an input of attention", leaf).dtype
+            for leaf in jax.tree.leaves(self.build_inputs)
+        ]
 
     def call(
         self,

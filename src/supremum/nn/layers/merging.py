@@ -18,7 +18,7 @@ from supremum.formats import as_format, at_least_float32
 from supremum.nn.functional.dtype_promotion import (
     common_dtype,
     promote_and_widen,
-    promote_dtype,
+    promote_arrays,
     refuse_complex,
     refuse_none,
 )
@@ -57,7 +57,7 @@ class _Merge(Layer):
     def promote(self, *inputs: Any) -> tuple[jax.Array, ...]:
         """Cast inputs to one dtype: the compute dtype if one is inexact, else their result type."""
         inexact = any(as_format(common_dtype(array, inexact=False)).is_inexact for array in inputs)
-        return promote_dtype(*inputs, dtype=self.compute_dtype if inexact else None, inexact=False)
+        return promote_arrays(*inputs, dtype=self.compute_dtype if inexact else None, inexact=False)
 
     def check_shapes(self, *inputs: jax.Array) -> None:
         """Raise unless the inputs have the same number of axes, each of one length or length 1."""

@@ -9,15 +9,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from supremum.argument_checks import pytree
 from supremum.errors import ArgumentError, OperandError, listed, shown
 from supremum.formats import as_format
-from supremum.nn.functional import promote_dtype
+from supremum.mixed_precision import Policy, as_policy
+from supremum.nn.functional.dtype_promotion import as_array, promote_arrays
 from supremum.nn.inputs import InputSpec, InputSpecs
 from supremum.nn.layer import Layer
 from supremum.nn.layers.recurrent_cells import RecurrentCell
 from supremum.nn.losses import in_loop
 from supremum.nn.scopes import current_overlay, has_random_key, next_random_key, overlay, random_key
-from supremum.typing import ArrayLike, PyTree
+from supremum.typing import ArrayLike, DTypeLike, PyTree
 
 
 class RNN(Layer):
@@ -36,10 +38,13 @@ class RNN(Layer):
         reverse: whether to go from the last step to the first; outputs are then in that order.
         keep_order: whether the outputs of a reversed run are in the order of the inputs.
         unroll: the number of steps to compile into one iteration of the loop.
+        dtype: the policy, also of the cell, if that was given none; None for the policy of the cell.
         name: its name.
 
     Raises:
         OperandError: for a cell that is not a `RecurrentCell`.
+        ArgumentError: for a `dtype` that differs from the policy that the cell was given or has weights of; a
+            `ValueError`.
 
     >>> from supremum.nn import GRUCell, initialize
     >>> rnn = RNN(GRUCell(4, dtype="mixed_bfloat16"), return_state=True)
@@ -59,10 +64,13 @@ class RNN(Layer):
         reverse: bool = False,
         keep_order: bool = False,
         unroll: int = 1,
+        dtype: Policy | DTypeLike | None = None,
         name: str | None = None,
     ) -> None:
         if not isinstance(cell, RecurrentCell):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OperandError(f"RNN needs a RecurrentCell, such as LSTMCell(64), got {shown(cell)}")
+        if dtype is not None:
+            self._give_policy(cell, as_policy(dtype))
         super().__init__(
             dtype=cell.dtype_policy,
             param_dtype=cell.param_dtype,
@@ -78,6 +86,19 @@ class RNN(Layer):
         self.keep_order = keep_order
         self.unroll = unroll
         self.input_spec: InputSpecs | None = InputSpec(min_ndim=2)
+
+    @staticmethod
+    def _give_policy(cell: RecurrentCell, policy: Policy) -> None:
+        """Give a policy to a cell, and to the layers inside it that were given none."""
+        is_fixed = cell._chose_policy or any(variable.is_initialized for variable in cell.variables.values())
+        if is_fixed and cell.dtype_policy != policy:
+            raise ArgumentError(
+                f"dtype must be the policy of the cell, {cell.dtype_policy.name!r}, got {policy.name!r}; "
+                f"make the cell with dtype={policy.name!r}"
+            )
+        for layer in cell.layers_by_path().values():
+            if not layer._chose_policy:
+                layer._adopt_policy(policy)
 
     def call(
         self,
@@ -105,13 +126,15 @@ class RNN(Layer):
                 state with shapes or dtypes that change.
             OperandError: for a mask that is not boolean, or lengths that are not integers.
         """
-        (x,) = promote_dtype(x, inexact=False)
+        (x,) = promote_arrays(x, inexact=False)
         time_axis = x.ndim - 2
         x = jnp.moveaxis(x, time_axis, 0)
         mask = _time_major_mask(x.shape, mask, sequence_lengths)
         if mask is not None:
             x = _where(mask, x, jnp.zeros_like(x))  # or a NaN at a masked step would reach the gradient
-        state = self.cell.initial_state(x.shape[1:-1], x.dtype) if initial_state is None else initial_state
+        if initial_state is None:
+            initial_state = self.cell.initial_state(x.shape[1:-1], x.dtype)
+        state = jax.tree.map(_check_number, pytree("initial_state", initial_state))
         # Without a key, a cell that needs random numbers raises.
         base = next_random_key() if has_random_key() else None
         spec, state = self._trace_cell(jax.ShapeDtypeStruct(x.shape[1:], x.dtype), state, base)
@@ -189,12 +212,19 @@ def _cast_state(state: Any, new: Any) -> Any:
     shapes = [[jnp.shape(leaf) for leaf in leaves] for leaves in (before, after)]
     if shapes[0] != shapes[1]:
         raise ArgumentError(f"the cell must keep the shapes of its state, {shapes[0]}, got {shapes[1]}")
-    leaves = [promote_dtype(leaf, dtype=spec.dtype, inexact=False)[0] for leaf, spec in zip(before, after, strict=True)]
+    leaves = [
+        promote_arrays(leaf, dtype=spec.dtype, inexact=False)[0] for leaf, spec in zip(before, after, strict=True)
+    ]
     return jax.tree.unflatten(jax.tree.structure(new), leaves)
 
 
+def _check_number(leaf: Any) -> Any:
+    as_array("initial_state", leaf)
+    return leaf
+
+
 def _check_array(name: str, array: Any, category: str, shape: tuple[int, ...]) -> jax.Array:
-    array = jnp.asarray(array)
+    array = as_array(name, array)
     if as_format(array.dtype).category != category:
         raise OperandError(f"{name} must be {category}, got {array.dtype}")
     if array.shape != shape:

@@ -16,11 +16,11 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from supremum.argument_checks import flag
+from supremum.argument_checks import flag, iterable
 from supremum.errors import ArgumentError, OperandError, shown
-from supremum.formats import DType
+from supremum.formats import DType, argument_dtype
 from supremum.mixed_precision import is_array
-from supremum.nn.functional.dtype_promotion import promote_dtype, shape_of
+from supremum.nn.functional.dtype_promotion import new_array, promote_arrays, shape_of
 from supremum.nn.functional.named_activations import activate, check_activation
 from supremum.nn.functional.products import dense
 from supremum.nn.initializers import LECUN_NORMAL, GateInitializer, Initializer, as_initializer, orthogonal
@@ -120,8 +120,9 @@ class _DenseCell(KernelLayer, RecurrentCell):
             batch_shape: the shape of inputs without the last axis.
             dtype: their dtype; None for the compute dtype, or float32 if there is none.
         """
-        stored: Any = dtype or self.compute_dtype or "float32"
-        return jnp.zeros((*batch_shape, self.units), stored)
+        stored = argument_dtype((self.compute_dtype or "float32") if dtype is None else dtype)
+        shape = (*iterable("batch_shape", batch_shape, "lengths"), self.units)
+        return new_array(shown(self), jnp.zeros, shape, dtype=stored)
 
     def _initializer_of_bias(self) -> Initializer:
         return GateInitializer(self.bias_initializer, self._gates)
@@ -136,7 +137,7 @@ class _DenseCell(KernelLayer, RecurrentCell):
                     f"{name} must have shape {expected} for x of shape {shape} and {self.units} units, got "
                     f"{jnp.shape(state)}"
                 )
-        return promote_dtype(x, *states.values(), *self._weights(), dtype=self.compute_dtype)
+        return promote_arrays(x, *states.values(), *self._weights(), dtype=self.compute_dtype)
 
     def _weights(self) -> tuple[jax.Array | None, ...]:
         kernel, bias = self.kernel_and_bias()
@@ -164,7 +165,7 @@ class _GatedCell(_DenseCell):
 
 def _cast_result(result: jax.Array, x: jax.Array) -> jax.Array:
     """Cast a result to the dtype of the step, which the user's functions may have changed; complex stays complex."""
-    return promote_dtype(result, dtype=x.dtype)[0]
+    return promote_arrays(result, dtype=x.dtype)[0]
 
 
 class SimpleRNNCell(_DenseCell):

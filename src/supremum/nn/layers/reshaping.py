@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 import jax
 
 from supremum.errors import ArgumentError, shown
+from supremum.nn.functional.dtype_promotion import promote_arrays
 from supremum.nn.functional.shape_checks import all_whole
 from supremum.nn.layer import Layer
 from supremum.nn.layer_types import LayerOptions
+from supremum.typing import ArrayLike
 
 
 class Flatten(Layer):
@@ -27,7 +29,8 @@ class Flatten(Layer):
 
     def call(self, x: jax.Array) -> jax.Array:
         """Reshape the inputs to (batch, n)."""
-        batch, *sizes = _with_batch(x)
+        x = _with_batch(x)
+        batch, *sizes = x.shape
         return x.reshape(batch, math.prod(sizes))
 
 
@@ -58,7 +61,8 @@ class Reshape(Layer):
 
     def call(self, x: jax.Array) -> jax.Array:
         """Reshape the inputs to (batch, *target_shape)."""
-        batch, *sizes = _with_batch(x)
+        x = _with_batch(x)
+        batch, *sizes = x.shape
         known = math.prod(size for size in self.target_shape if size != -1)
         count = math.prod(sizes)
         left = count // known if known and -1 in self.target_shape else 1
@@ -94,12 +98,15 @@ class Permute(Layer):
 
     def call(self, x: jax.Array) -> jax.Array:
         """Permute the axes of the inputs."""
-        if len(_with_batch(x)) != len(self.dims) + 1:
+        x = _with_batch(x)
+        if x.ndim != len(self.dims) + 1:
             raise ArgumentError(f"inputs must have {len(self.dims) + 1} axes for dims={self.dims}, got shape {x.shape}")
         return x.transpose(0, *self.dims)
 
 
-def _with_batch(x: jax.Array) -> tuple[int, ...]:
-    if x.ndim < 1:
+def _with_batch(x: ArrayLike) -> Any:
+    # An array of NumPy keeps its 64 bits.
+    array: Any = x if hasattr(x, "ndim") else promote_arrays(x, inexact=False)[0]
+    if array.ndim < 1:
         raise ArgumentError("inputs must have a batch axis, got a number; use x[None]")
-    return x.shape
+    return array
