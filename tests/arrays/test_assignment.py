@@ -1,6 +1,7 @@
 """Writes into arrays keep the dtype: `+=`, `out=`, `array[...] = value`, `.at` and `full_like`."""
 
 import itertools
+import operator
 import pickle
 import random
 
@@ -14,7 +15,7 @@ from conformance.assignment_judge import IN_PLACE, set_all
 from optional_packages import import_or_skip
 from slowly import for_each, mostly_slow, slow
 from supremum import PromotionError, explain, namespace, use_rules
-from supremum.arrays import Array, ArrayVariable, InPlaceError, RuntimeDtypeError, asarray
+from supremum.arrays import Array, ArrayVariable, ComputationError, InPlaceError, RuntimeDtypeError, asarray
 from supremum.arrays.wrapped import wrap
 from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, as_format
@@ -81,6 +82,24 @@ def test_jax_x32_rules_write_into_numpy_arrays_of_32_and_64_bits():
 
 
 # What is kept and what is refused
+
+
+READ_ONLY = {
+    "operator": lambda x: operator.iadd(x, 1),
+    "element": lambda x: operator.setitem(x, 0, 1),
+    "out": lambda x: np.add(x, 1, out=x),
+    "out, of the library": lambda x: np.add(x, 1, out=x.unwrap()),
+    "out, of a reduction": lambda x: np.cumsum(x, out=x),
+}
+
+
+@pytest.mark.parametrize("write", READ_ONLY.values(), ids=READ_ONLY)
+def test_writes_into_read_only_memory_raise_our_error_and_change_nothing(write):
+    x = wrap(np.ones(2))
+    x.unwrap().flags.writeable = False
+    with pytest.raises(ComputationError, match=r"\(float64\[2\].*\) failed in numpy: .*read-only"):
+        write(x)
+    assert x.tolist() == [1, 1]
 
 
 @pytest.mark.one_in(2)

@@ -242,8 +242,13 @@ def test_other_objects_are_refused_or_asked_for_the_result(library):
                 operator.add(*call)
             with pytest.raises(TypeError):
                 operator.lt(*call)
-        with pytest.raises(OperandError, match="argument 1"):
-            ops.add(a, other)
+        for call in (ops.add, operator.contains):
+            with pytest.raises(OperandError, match="argument 1"):
+                call(a, other)
+    assert 2 in a
+    assert 3 not in a
+    with pytest.raises(OperandError, match="equal: argument 1 must be an array"):
+        operator.contains(a, Stranger())
     assert a + Stranger() == "answered"
     assert (a == Stranger()) == "compared"
     # Python's own answers for unrelated objects.

@@ -73,7 +73,7 @@ def _parameters(x: Any, /, *args: Any, **options: Any) -> None:
     """The arguments of functions that methods call."""
 
 
-_astype, _conj = ASTYPE.call, _unary("conj")
+_astype, _conj, _equal = ASTYPE.call, _unary("conj"), _unary("equal")
 _reshape, _squeeze, _matrix_transpose, _permute_dims = (
     PassThroughFunction(name, _parameters).call for name in ("reshape", "squeeze", "matrix_transpose", "permute_dims")
 )
@@ -310,7 +310,7 @@ class Array(_Base):
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, value: Any) -> bool:
-        return bool(self.backend.xp.any((self == value).unwrap()))
+        return bool(self.backend.xp.any(_equal(self, value).unwrap()))
 
     def __bool__(self) -> bool:
         return bool(self._raw)
