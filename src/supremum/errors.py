@@ -29,6 +29,7 @@ LONGEST = 200
 >>> len(shown("x" * 1_000_000)) == LONGEST
 True
 """
+_PACKAGE = __name__.partition(".")[0]
 _MOST_NAMES = 40
 _SHORT = 3
 _LONGEST_LIST = 1000
@@ -209,6 +210,22 @@ class ScopeError(SupremumError, RuntimeError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.fix,))
+
+
+def hide_frames(error: Exception) -> None:
+    """Remove the frames of this library from the traceback of one of its errors, up to the first frame that is not.
+
+    A refusal is about the user's line, and its message says the rest. A bare `raise` then adds the callers only.
+
+    Args:
+        error: the error that is being handled; errors of other libraries keep their frames.
+    """
+    if not isinstance(error, SupremumError):
+        return
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        trace = trace.tb_next
+    error.__traceback__ = trace
 
 
 def listed(names: Iterable[str]) -> str:
