@@ -13,7 +13,8 @@ Exception
     ├── ScopeError             (RuntimeError) JAX traces a function for another scope
     ├── OperandError           (TypeError) a value that cannot be promoted at all
     └── PromotionError         (TypeError) in `supremum.decisions`: the rules refuse
-        └── ScalarOverflowError  (also OverflowError) because a Python number does not fit
+        ├── ScalarOverflowError  (also OverflowError) because a Python number does not fit
+        └── InPlaceError         in `supremum.arrays`: an array that is written into cannot store it
 """
 
 from __future__ import annotations
