@@ -13,7 +13,8 @@ Exception
     ├── ScopeError             (RuntimeError) JAX traces a function for another scope
     ├── OperandError           (TypeError) a value that cannot be promoted at all
     └── PromotionError         (TypeError) in `supremum.decisions`: the rules refuse
-        └── ScalarOverflowError  (also OverflowError) because a Python number does not fit
+        ├── ScalarOverflowError  (also OverflowError) because a Python number does not fit
+        └── InPlaceError         in `supremum.arrays`: an array that is written into cannot store it
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ LONGEST = 200
 >>> len(shown("x" * 1_000_000)) == LONGEST
 True
 """
+_PACKAGE = __name__.partition(".")[0]
 _MOST_NAMES = 40
 _SHORT = 3
 _LONGEST_LIST = 1000
@@ -215,6 +217,22 @@ class ScopeError(SupremumError, RuntimeError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.fix,))
+
+
+def hide_frames(error: Exception) -> None:
+    """Remove the frames of this library from the traceback of one of its errors, up to the first frame that is not.
+
+    A refusal is about the user's line, and its message says the rest. A bare `raise` then adds the callers only.
+
+    Args:
+        error: the error that is being handled; errors of other libraries keep their frames.
+    """
+    if not isinstance(error, SupremumError):
+        return
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        trace = trace.tb_next
+    error.__traceback__ = trace
 
 
 def listed(names: Iterable[str]) -> str:

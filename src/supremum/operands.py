@@ -212,8 +212,8 @@ def _operand_of_object(value: Any, which: str) -> Operand:
         if dtype is None or not isinstance(ndim, int):
             return replace(_of_format(as_format(value, columns=True)), weak=is_weak_dtype(value))
         target = as_format(dtype)
-    except UnknownDtypeError as error:
-        raise OperandError(_not_an_operand(value, dtype, which)) from error
+    except UnknownDtypeError:
+        raise OperandError(_not_an_operand(value, dtype, which)) from None
     # Only bool has no weak form: JAX marks some bool arrays weak and then ignores the mark.
     weak = _is_weak(value, dtype) and target.category in _WEAK_NAME_OF_CATEGORY
     scalar = _item(value) if ndim == 0 and target.is_builtin else None

@@ -15,6 +15,7 @@ from typing import Any, cast
 from numpy import ndarray
 
 from supremum.decisions import Decision
+from supremum.errors import hide_frames
 from supremum.formats import DType
 from supremum.operands import Operand, OperandLike, as_operand
 from supremum.rules import (
@@ -82,6 +83,17 @@ def explain(
             float64 is stored in float32: the framework casts results within their kind and to higher kinds
             a value outside the range of float32 is an error
     """
+    try:
+        return _explain(operands, operation, into, rules)
+    except Exception as error:
+        hide_frames(error)
+        raise
+
+
+def _explain(
+    operands: Sequence[OperandLike], operation: str | None, into: OperandLike | None, rules: RulesLike | None
+) -> Decision:
+    """The decision of `explain`."""
     seen = tuple(as_operand(operand, position) for position, operand in enumerate(operands))
     target = None if into is None else as_operand(into)
     asked = scope_in_force().rules if rules is None else rules

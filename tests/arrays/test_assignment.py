@@ -1,6 +1,7 @@
 """Writes into arrays keep the dtype: `+=`, `out=`, `array[...] = value`, `.at` and `full_like`."""
 
 import itertools
+import operator
 import pickle
 import random
 
@@ -14,7 +15,7 @@ from conformance.assignment_judge import IN_PLACE, set_all
 from optional_packages import import_or_skip
 from slowly import for_each, mostly_slow, slow
 from supremum import PromotionError, explain, namespace, use_rules
-from supremum.arrays import Array, ArrayVariable, InPlaceError, RuntimeDtypeError, asarray
+from supremum.arrays import Array, ArrayVariable, ComputationError, InPlaceError, RuntimeDtypeError, asarray
 from supremum.arrays.wrapped import wrap
 from supremum.errors import ArgumentError
 from supremum.formats import CATEGORIES, as_format
@@ -83,6 +84,45 @@ def test_jax_x32_rules_write_into_numpy_arrays_of_32_and_64_bits():
 # What is kept and what is refused
 
 
+@pytest.mark.parametrize("rules", rule_names())
+def test_every_refusal_to_store_is_a_promotion_error(rules):
+    refused, values = 0, (0.5, 1j, 1000, np.ones(2, "float32"), np.ones(2, "int64"), wrap(np.ones(2, "complex64")))
+    writes = (
+        *map(IN_PLACE.get, _IN_PLACE),
+        set_all,
+        lambda x, value: np.add(x, value, out=x),
+        lambda x, value: np.add.at(x, [0, 1], value),
+    )
+    with use_rules(rules), np.errstate(all="ignore"):
+        for dtype, write, value in itertools.product(("int8", "float16"), writes, values):
+            x = wrap(np.ones(2, dtype))
+            try:
+                write(x, value)
+            except (PromotionError, RuntimeDtypeError):
+                refused += 1
+                assert x.tolist() == [1, 1]
+    assert issubclass(InPlaceError, PromotionError)
+    assert refused > 5
+
+
+READ_ONLY = {
+    "operator": lambda x: operator.iadd(x, 1),
+    "element": lambda x: operator.setitem(x, 0, 1),
+    "out": lambda x: np.add(x, 1, out=x),
+    "out, of the library": lambda x: np.add(x, 1, out=x.unwrap()),
+    "out, of a reduction": lambda x: np.cumsum(x, out=x),
+}
+
+
+@pytest.mark.parametrize("write", READ_ONLY.values(), ids=READ_ONLY)
+def test_writes_into_read_only_memory_raise_our_error_and_change_nothing(write):
+    x = wrap(np.ones(2))
+    x.unwrap().flags.writeable = False
+    with pytest.raises(ComputationError, match=r"\(float64\[2\].*\) failed in numpy: .*read-only"):
+        write(x)
+    assert x.tolist() == [1, 1]
+
+
 @pytest.mark.one_in(2)
 @every_library
 @pytest.mark.parametrize("rules", ["numpy", "torch"])
@@ -121,7 +161,7 @@ def test_assignments_that_lose_information_raise(rules, library):
             assert array.tolist() == [1, 0]
         array = _made([1, 0], "int8", library)
         for value in (np.array([1.0, 2.0]), 1.5, np.array([1j, 0])):
-            with pytest.raises((InPlaceError, PromotionError, RuntimeDtypeError)):
+            with pytest.raises((PromotionError, RuntimeDtypeError)):
                 array += value
         assert array.tolist() == [1, 0]
 
@@ -234,7 +274,7 @@ def test_jitted_writes_agree_with_eager_writes_except_for_wider_integers(name, r
     def outcome(run, *operands):
         try:
             return run(*operands).dtype
-        except (InPlaceError, PromotionError, RuntimeDtypeError):
+        except (PromotionError, RuntimeDtypeError):
             return None
 
     different = set()
@@ -317,7 +357,7 @@ def test_random_programs_agree_with_numpy_unless_numpy_loses_information(seeds):
                     assert happened, (seed, name, before, value)
                     assert theirs[i].tobytes() == ours[i].unwrap().tobytes(), (seed, name, before, value, ours[i])
                     stored += 1
-                except (InPlaceError, PromotionError, ArgumentError, ValueError):
+                except (PromotionError, ArgumentError, ValueError):
                     assert ours[i].unwrap().tobytes() == before.tobytes()
                     if happened:
                         assert _loses(_exact(name, before, value), before.dtype), (seed, name, before, value)

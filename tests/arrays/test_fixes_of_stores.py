@@ -11,7 +11,7 @@ from arrays.fixes import exact_values, expected_result
 from optional_packages import import_or_skip
 from slowly import mostly_slow
 from supremum import PromotionError, get_rules, use_rules
-from supremum.arrays import ArrayVariable, InPlaceError, RuntimeDtypeError
+from supremum.arrays import ArrayVariable, RuntimeDtypeError
 from supremum.arrays.wrapped import wrap
 from supremum.formats import as_format
 from supremum.operands import as_operand
@@ -50,7 +50,7 @@ def _outcome(library, statement, name, bound, target):
     names = {"np": np} | bound
     try:
         exec(statement, names)
-    except (PromotionError, InPlaceError, RuntimeDtypeError) as error:
+    except (PromotionError, RuntimeDtypeError) as error:
         fix = error.fix
         if getattr(error, "remedy", ""):
             return "remedy"  # a change of JAX's flags

@@ -21,6 +21,7 @@ from supremum import Array, PromotionError, namespace, use_rules
 from supremum.arrays import LibraryError, NarrowingError, RuntimeDtypeError, numpy_functions
 from supremum.arrays.numpy_signatures import numpy_signature
 from supremum.errors import ArgumentError, OperandError
+from supremum.formats import as_format
 
 AMBIGUOUS = r"dtype must not be '..', which is u?int. here and u?int\d\d in NumPy"
 SQUARE = [[4.0, 1.0], [1.0, 3.0]]
@@ -339,6 +340,24 @@ def test_unique_returns_an_inverse_of_the_shape_of_the_array(name):
         found, inverse = np.unique(xp.asarray(values), return_inverse=True)
     assert found.tolist() == [1, 2, 3]
     assert inverse.tolist() == [[2, 0], [0, 1]]
+
+
+CLOSE = {
+    "jax-x64": ("bool", "int4", "uint4", "int8", "uint8", "int64", "float8_e5m2", "bfloat16", "float32", "complex64"),
+    "torch": ("bool", "int8", "uint8", "int64", "bfloat16", "float32", "complex64"),
+    "numpy": ("bool", "int2", "int4", "uint4", "int8", "uint64", "float16", "complex64"),
+}
+
+
+@pytest.mark.parametrize("rules", CLOSE)
+def test_isclose_takes_the_dtypes_of_the_framework(rules):
+    for dtype in CLOSE[rules]:
+        x = supremum.asarray(np.array([1, 0, 1]).astype(as_format(dtype).dtype))
+        with use_rules(rules):
+            assert np.isclose(x, x[::-1]).tolist() == [True, True, True], dtype
+            assert np.isclose(x, x[:1]).tolist() == [True, False, True], dtype
+            if "float8" not in dtype:
+                assert np.isclose(x, 1).tolist() == np.isclose(x, True).tolist() == [True, False, True], dtype
 
 
 def test_einsum_takes_lists_of_dimensions():

@@ -11,7 +11,8 @@ import pytest
 import supremum
 from slowly import for_each, slow
 from supremum import PromotionError, explain, use_rules
-from supremum.arrays import RuntimeDtypeError, namespace
+from supremum.arrays import RuntimeDtypeError, asarray, namespace
+from supremum.errors import ArgumentError
 from supremum.formats import as_format
 from supremum.operations import REDUCTIONS
 from supremum.rules import rule_names
@@ -107,6 +108,38 @@ def test_dtype_argument_overrides_the_rules(library):
             assert xp.prod(array, dtype="float32").dtype == np.float32
             assert xp.cumulative_sum(array, dtype="float16").dtype == np.float16
             assert xp.sum(xp.asarray([True]), dtype="int32").dtype == np.int32  # TensorFlow refuses to sum bools
+
+
+def test_dtype_argument_must_be_one_that_the_reduction_of_the_rules_returns():
+    """As in PyTorch; NumPy and JAX take means of integers in integers."""
+    x = asarray(np.array([1, 2, 4], "float32"))
+    for mean in (np.mean, np.nanmean):
+        with use_rules("torch"), pytest.raises(PromotionError, match="torch has no mean of int32"):
+            mean(x, dtype="int32")
+        with use_rules("numpy"):
+            assert (mean(x, dtype="int32").dtype, mean(x, dtype="int32").item()) == (np.int32, 2)
+
+
+@pytest.mark.parametrize("module", [np, jnp], ids=["numpy", "jax"])
+def test_variances_take_the_dtypes_of_the_framework(module):
+    names = {np: "numpy", jnp: "jax-x64"}
+    taken = refused = 0
+    with use_rules(names[module]), jax.enable_x64(True), np.errstate(all="ignore"):
+        for name, own, dtype in itertools.product(
+            ("std", "var"), ("int8", "float16", "float64", "complex64"), ("float16", "float32", "float64", "complex64")
+        ):
+            raw = module.asarray(np.array([1, 2, 4]).astype(own))
+            if own == "complex64" != dtype:  # as in JAX
+                with pytest.raises(PromotionError, match="of complex elements needs a complex dtype="):
+                    getattr(np, name)(asarray(raw), dtype=dtype)
+                refused += 1
+                continue
+            found, wanted = getattr(np, name)(asarray(raw), 0, dtype), getattr(module, name)(raw, 0, dtype)
+            assert (found.dtype, found.item()) == (wanted.dtype, pytest.approx(wanted.item(), rel=1e-6))
+            taken += 1
+        with pytest.raises(ArgumentError, match="dtype must be a float or complex dtype, got int32"):
+            asarray(raw).std(dtype="int32")
+    assert (taken, refused) == (26, 6)
 
 
 def test_sums_of_float16_are_accumulated_as_the_rules_decide():

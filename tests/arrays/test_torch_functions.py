@@ -1,6 +1,8 @@
 """PyTorch's functions on an `Array`: they call the namespace of its library, or raise an error with a fix."""
 
 import itertools
+import operator
+import pickle
 import re
 
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from optional_packages import import_or_skip
 from slowly import slow
 from supremum import PromotionError, use_rules
-from supremum.arrays import Array, ComputationError, InPlaceError, RuntimeDtypeError, asarray
+from supremum.arrays import Array, ComputationError, InPlaceError, RuntimeDtypeError, TensorInPlaceError, asarray
 from supremum.errors import ArgumentError, OperandError, SupremumError
 
 torch = import_or_skip("torch")
@@ -173,6 +175,11 @@ def test_lerp_decides_the_common_dtype_of_all_operands():
         torch.lerp(a, b, 0.25)
 
 
+IN_PLACE_OPERATORS = (
+    operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv, operator.imod, operator.ipow,
+)  # fmt: skip
+
+
 def test_out_is_a_store_that_the_rules_decide():
     a, b = Array(torch.ones(2)), Array(torch.full((2,), 3, dtype=torch.int8))
     with use_rules("torch"):
@@ -182,14 +189,22 @@ def test_out_is_a_store_that_the_rules_decide():
         ours = Array(torch.zeros(4))
         assert torch.cat([a, b], out=ours) is ours
         assert ours.tolist() == [1.0, 1.0, 3.0, 3.0]
-        for call in (
-            lambda out: torch.add(a, b, out=out), lambda out: torch.add(a, b, alpha=2, out=out),
-            lambda out: torch.lerp(a, b, 1, out=out), lambda out: out.add_(a, alpha=2), lambda out: out.clamp_(a),
-        ):  # fmt: skip
+        for error, call in (
+            (InPlaceError, lambda out: torch.add(a, b, out=out)),
+            (InPlaceError, lambda out: torch.add(a, b, alpha=2, out=out)),
+            (InPlaceError, lambda out: torch.lerp(a, b, 1, out=out)),
+            # PyTorch would hide a TypeError of these, and Python would bind the name to a new array.
+            (TensorInPlaceError, lambda out: out.add_(a, alpha=2)),
+            (TensorInPlaceError, lambda out: out.clamp_(a)),
+            *((TensorInPlaceError, lambda out, each=each: each(out, a)) for each in IN_PLACE_OPERATORS),
+        ):
             kept = torch.zeros(2, dtype=torch.int8)
-            with pytest.raises(InPlaceError, match=r"float32.*into=int8"):
+            with pytest.raises(error, match=r"float.*into=int8") as caught:
                 call(kept)
             assert kept.tolist() == [0, 0]
+            assert type(pickle.loads(pickle.dumps(caught.value))) is error
+            assert issubclass(error, PromotionError if error is InPlaceError else ValueError)
+        assert not issubclass(TensorInPlaceError, TypeError)
         assert out.add_(b) is out
         assert (out.dtype, out.tolist()) == (torch.float16, [10.0, 10.0])
         with pytest.raises(ArgumentError, match="shape"):

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from supremum import explain
+from supremum.operations import OPERATIONS, Family
+from supremum.rules import rule_names
+from supremum.rules.verdicts import ALREADY
 
 REASONS = {
     "mlx": [
@@ -200,3 +203,16 @@ def test_reason_names_the_rule_that_decided(rules):
         if part not in reason:
             missing.append(f"{part!r} is not in:\n{reason}")
     assert not missing, "\n".join(missing)
+
+
+@pytest.mark.parametrize("rules", rule_names())
+def test_reasons_of_reductions_do_not_say_that_one_operand_has_its_dtype(rules):
+    names = [name for name, row in OPERATIONS.items() if row.family is Family.REDUCTION]
+    reasons = [
+        (name, dtype, reason)
+        for name in names
+        for dtype in ("uint8", "float16", "float32")
+        if ALREADY in (reason := explain(dtype, operation=name, rules=rules).reason) or not reason
+    ]
+    assert reasons == []
+    assert names

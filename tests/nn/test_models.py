@@ -265,6 +265,7 @@ class TestMixedDtypes:
             match=r"the layer must return its compute dtype float16, got float32 because .* turns float16 into float32",
         ):
             model(jnp.ones(2))
+        assert issubclass(nn.MixedDtypeError, TypeError)  # as the RFC says
 
     @pytest.mark.slow
     def test_recommended_policy_works(self):

@@ -23,6 +23,7 @@ from supremum.arrays.errors import (
     LibraryError,
     NarrowingError,
     RuntimeDtypeError,
+    TensorInPlaceError,
 )
 from supremum.arrays.functions.elementwise import ELEMENTWISE_OPERATIONS as ELEMENTWISE_OPERATIONS
 from supremum.arrays.variable import ArrayVariable
@@ -44,6 +45,7 @@ __all__ = [
     "LibraryError",
     "NarrowingError",
     "RuntimeDtypeError",
+    "TensorInPlaceError",
     "asarray",
     "count_conversions",
     "namespace",

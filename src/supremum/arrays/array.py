@@ -33,7 +33,7 @@ from supremum.arrays.wrapped import (
     wrap,
 )
 from supremum.decisions import PromotionError
-from supremum.errors import ArgumentError, OperandError
+from supremum.errors import ArgumentError, OperandError, hide_frames
 from supremum.formats import argument_dtype, as_format
 from supremum.rules import SCOPE, UNWRAPPED, Runtime
 from supremum.typing import DTypeLike, SupportsArray
@@ -44,7 +44,11 @@ def _in_place(name: str) -> Callable[[Any, Any], Any]:
     operator = operator_named(name)
 
     def method(self: Any, other: Any) -> Any:
-        return self._assign(name, operator, other)
+        try:
+            return self._assign(name, operator, other)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     return method
 
@@ -73,7 +77,7 @@ def _parameters(x: Any, /, *args: Any, **options: Any) -> None:
     """The arguments of functions that methods call."""
 
 
-_astype, _conj = ASTYPE.call, _unary("conj")
+_astype, _conj, _equal = ASTYPE.call, _unary("conj"), _unary("equal")
 _reshape, _squeeze, _matrix_transpose, _permute_dims = (
     PassThroughFunction(name, _parameters).call for name in ("reshape", "squeeze", "matrix_transpose", "permute_dims")
 )
@@ -263,7 +267,11 @@ class Array(_Base):
         return namespace_of(self.backend, api_version)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        return ufuncs.array_ufunc(ufunc, method, inputs, options)
+        try:
+            return ufuncs.array_ufunc(ufunc, method, inputs, options)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def __array_function__(
         self, function: Callable[..., Any], types: Sequence[type], args: Any, kwargs: Mapping[str, Any]
@@ -274,7 +282,11 @@ class Array(_Base):
     def __torch_function__(
         cls, function: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Any = None
     ) -> Any:
-        return torch_function(cls, function, args, kwargs or {})
+        try:
+            return torch_function(cls, function, args, kwargs or {})
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def __reduce__(self) -> Any:
         return wrap, (self._raw, self.weak_type)
@@ -310,7 +322,7 @@ class Array(_Base):
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, value: Any) -> bool:
-        return bool(self.backend.xp.any((self == value).unwrap()))
+        return bool(self.backend.xp.any(_equal(self, value).unwrap()))
 
     def __bool__(self) -> bool:
         return bool(self._raw)

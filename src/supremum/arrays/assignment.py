@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Backend, Key, Raw
 from supremum.arrays.backends.base import array_key
 from supremum.arrays.backends.kernels import caster_of
@@ -53,8 +54,24 @@ def assign_result(array: WrappedArray, result: WrappedArray, name: str, inputs: 
     raw = stored(array, result, name, inputs)
     if not array.backend.mutable:
         return result if raw is result.unwrap() else new_array(raw, array.backend.key_of(raw))
-    array.unwrap()[...] = raw
+    _write(array, raw, name, inputs)
     return array
+
+
+def _write(array: WrappedArray, raw: Raw, name: str, inputs: Sequence[Any]) -> None:
+    """Write into all elements of an array, whose memory may be read-only.
+
+    Args:
+        array: the array.
+        raw: the elements.
+        name: of the operation.
+        inputs: its operands.
+
+    Raises:
+        ComputationError: if the library does not write.
+    """
+    with computation_errors(name, array.backend, *inputs, out=array):
+        array.unwrap()[...] = raw
 
 
 def stored(
@@ -136,7 +153,7 @@ def write_result(
     with refused_in_place(kept, name, inputs) if inputs else nullcontext():
         output = compute()
     if output is not NotImplemented:
-        kept.unwrap()[...] = stored(kept, output, name or function, inputs)
+        _write(kept, stored(kept, output, name or function, inputs), function, inputs)
         output = out
     return output
 

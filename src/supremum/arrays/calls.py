@@ -21,6 +21,7 @@ from supremum.arrays.backend_errors import raise_computation_error
 from supremum.arrays.backends import Backend, Raw
 from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.wrapped import NUMBERS, WrappedArray, as_key, joint_backend, library_of, number_key
+from supremum.errors import hide_frames
 from supremum.rules import SCOPE, RulesLike, memory_of
 
 
@@ -245,6 +246,7 @@ def callable_of(function: Function, takes: Callable[[Any], object] | None = None
             return prepared.run(raws)
         except Exception as error:
             function.fail(args, options, error)
+            hide_frames(error)
             raise
 
     update_wrapper(call, function.arguments)

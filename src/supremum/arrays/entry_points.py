@@ -9,7 +9,7 @@ from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.conversion import convert
 from supremum.arrays.namespaces import Namespace, namespace_of
 from supremum.arrays.wrapped import unwrapped
-from supremum.errors import SupremumError
+from supremum.errors import SupremumError, hide_frames
 from supremum.typing import ArrayLike, DTypeLike
 
 
@@ -49,6 +49,7 @@ def asarray(
     try:
         return convert(data, dtype, library=library, device=device, copy=copy)
     except Exception as error:
+        hide_frames(error)
         if not isinstance(error, SupremumError):  # such as that of an unknown library
             backend = backend_of(unwrapped(data)) if library is None else backend_named(library)
             options = {"dtype": dtype, "device": device, "copy": copy}

@@ -7,7 +7,9 @@ Exception
     ├── RuntimeDtypeError  (TypeError) the rules need a dtype or a function that the library does not have
     ├── ComputationError   (RuntimeError) the library failed to compute
     ├── NarrowingError     (OverflowError) values out of range of the narrower integer dtype of a decision
-    └── InPlaceError       (ValueError) a result or a value that cannot be stored in an array that keeps its dtype
+    ├── PromotionError     (TypeError) in `supremum.decisions`: the rules refuse
+    │   └── InPlaceError   a result or a value that cannot be stored in an array that keeps its dtype
+    └── TensorInPlaceError (ValueError) the same in `tensor += array`
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import functools
 from collections.abc import Sequence
 from typing import cast
 
-from supremum.decisions import Decision
+from supremum.decisions import Decision, PromotionError
 from supremum.errors import OperandError, SupremumError, listed
 from supremum.fix import Fix
 from supremum.operations import ASSIGN
@@ -144,14 +146,8 @@ class NarrowingError(SupremumError, OverflowError):
     """
 
 
-class InPlaceError(SupremumError, ValueError):
+class InPlaceError(PromotionError):
     """A result or a value that cannot be stored in an array, which keeps its dtype.
-
-    It is not a `TypeError`, because PyTorch's in-place operators read a `TypeError` as "not supported", and Python
-    would then silently bind the name on the left to a new array.
-
-    Attributes:
-        decision: the refusal.
 
     >>> import numpy as np, supremum
     >>> x = supremum.asarray(np.ones(2, "int8"))
@@ -167,18 +163,29 @@ class InPlaceError(SupremumError, ValueError):
       or assign the result to a new name
     """
 
-    def __init__(self, decision: Decision) -> None:
-        self.decision = decision
-        super().__init__()
-
-    @property
-    def fix(self) -> Fix | None:
-        """Casts after which it can be stored; None if there are none."""
-        return self.decision.fix
-
     def __str__(self) -> str:
         advice = "" if self.decision.operation == ASSIGN.name else "\n  or assign the result to a new name"
         return f"{self.decision}{advice}"
+
+
+class TensorInPlaceError(SupremumError, ValueError):
+    """The `InPlaceError` of a tensor of PyTorch that is not wrapped: `tensor += array`, or `tensor.add_(array)`.
+
+    It is not a `TypeError`, because PyTorch's in-place operators read a `TypeError` as "not supported", and Python
+    would then silently bind the name on the left to a new array.
+
+    Attributes:
+        decision: the refusal.
+
+    >>> import supremum
+    >>> refused = supremum.explain("int8", "float32", operation="add", into="int8")
+    >>> isinstance(TensorInPlaceError(refused), TypeError)
+    False
+    """
+
+    def __init__(self, decision: Decision) -> None:
+        self.decision: Decision = decision
+        super().__init__(str(InPlaceError(decision)))
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.decision,))

@@ -12,6 +12,7 @@ from supremum.arrays.backend_errors import computation_errors
 from supremum.arrays.backends import Raw
 from supremum.arrays.conversion import convert
 from supremum.arrays.wrapped import NUMBERS, WrappedArray, new_array, unwrapped
+from supremum.errors import hide_frames
 from supremum.typing import ArrayLike
 
 
@@ -47,7 +48,11 @@ def _update(operation: str, what: str) -> Callable[..., Any]:
 
     def method(self: Changes, value: ArrayLike, **options: object) -> Any:
         update = partial(self._update_raw, name, options=options)  # pyright: ignore[reportPrivateUsage]
-        return self._change(name, (value,), options, lambda: change_elements(self.array, operation, value, update))  # pyright: ignore[reportPrivateUsage]
+        try:
+            return self._change(name, (value,), options, lambda: change_elements(self.array, operation, value, update))  # pyright: ignore[reportPrivateUsage]
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     method.__name__, method.__doc__ = name, what
     return method

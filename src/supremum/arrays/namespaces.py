@@ -26,7 +26,7 @@ from supremum.arrays.functions.reductions import REDUCTION_FUNCTIONS
 from supremum.arrays.functions.statistics import STATISTICS
 from supremum.arrays.functions.sums_of_products import SUMS_OF_PRODUCTS
 from supremum.arrays.pass_through_function import PassThroughFunction
-from supremum.errors import near_names, shown
+from supremum.errors import hide_frames, near_names, shown
 from supremum.formats import FORMATS
 
 _ELEMENTWISE = {name: function for name, function in elementwise.FUNCTIONS.items() if name not in LOSSES}
@@ -140,6 +140,7 @@ def _bound(backend: Backend, name: str, function: Callable[..., Any]) -> Callabl
             return function(xp, *args, **options)
         except Exception as error:
             raise_computation_error(name, backend, args, options, error)
+            hide_frames(error)
             raise
 
     call.__name__ = call.__qualname__ = name

@@ -124,7 +124,7 @@ def swapaxes(xp: ModuleType, a: ArrayLike, axis1: int, axis2: int) -> Call:
 _TABLE = """
 sum prod mean nansum nanmean : a : axis dtype keepdims
 median max amax=max min amin=min all any argmax argmin count_nonzero : a : axis keepdims
-std var : a : axis ddof=correction correction keepdims
+std var : a : axis ddof=correction correction dtype keepdims
 cumsum=cumulative_sum cumprod=cumulative_prod : a : axis dtype
 cumulative_sum cumulative_prod : x : axis dtype include_initial
 diff : a : n axis prepend append

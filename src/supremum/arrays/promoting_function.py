@@ -234,15 +234,27 @@ def by_name(name: str, **defaults: object) -> Build:
     return build
 
 
+# The cast to a real dtype comes before the squares, and would drop imaginary parts.
+_OF_SQUARES = ("var", "std")
+
+
 class ReducingFunction(PromotingFunction):
     """A reduction, which may have an option for the dtype of its result."""
 
     def decide(self, rules: RuleSet, case: Case) -> Decision:
-        """The decision of a rule set; if the user asks for a dtype, only the dtype to accumulate in is decided."""
+        """The decision of a rule set; if the user asks for a dtype, it is that about an operand that has it already."""
         dtype = case.options.get("dtype")
         if dtype is None:
             return super().decide(rules, case)
-        decision = super().decide(rules, case._replace(operands=(case.operands[0].with_dtype(dtype),)))
+        operand = case.operands[0].with_dtype(dtype)
+        decision = super().decide(rules, case._replace(operands=(operand,)))
+        # Rules that do not have the dtype say nothing about it, as with a cast.
+        reasons = () if decision or not rules.decide(None, (operand,)) else decision.reason
+        if self._deciding.name in _OF_SQUARES and operand.category != case.operands[0].category == "complex":
+            reasons = (f"{self.name} of complex elements needs a complex dtype=",)
+        if reasons:
+            refused = Verdict.refuse(f"the result must be {dtype}, as asked for", *reasons)
+            return replace(decision, operands=case.operands, verdict=refused, find_fix=no_fix)
         # An integer wraps around to the same result, however wide the computation was.
         computes = decision.verdict.compute[0] if decision and as_format(dtype).is_inexact else dtype
         if not as_format(computes).holds(as_format(dtype)):

@@ -13,7 +13,7 @@ from supremum.arrays.assignment import assign_result, write_result
 from supremum.arrays.backends import Backend, CallPlan, Raw
 from supremum.arrays.backends.kernels import caster_of
 from supremum.arrays.calls import library_in
-from supremum.arrays.errors import unsupported
+from supremum.arrays.errors import InPlaceError, TensorInPlaceError, unsupported
 from supremum.arrays.functions.elementwise import FUNCTIONS
 from supremum.arrays.functions.losses import LOSSES
 from supremum.arrays.numpy_functions import Call, Route, Routed, dot, rank, round_decimals, routes_of, swapaxes
@@ -293,7 +293,21 @@ def torch_function(
         OperandError: for functions and options that no rule decides.
         PromotionError: if the rules refuse.
         InPlaceError: if the rules do not store the result in the dtype of the tensor that is written into.
+        TensorInPlaceError: instead of it for methods in place, as PyTorch calls operators.
     """
+    try:
+        return _result_of(array_class, function, args, kwargs)
+    except InPlaceError as error:
+        method = getattr(function, "__name__", "")
+        if not method.endswith("_") or method == "__setitem__" or "out" in kwargs:
+            raise
+        raise TensorInPlaceError(error.decision) from None
+
+
+def _result_of(
+    array_class: type[WrappedArray], function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """The result of `torch_function`."""
     ours = _of_torch(function)
     method = getattr(function, "__name__", "")
     if method.startswith("__") and hasattr(array_class, method) and not kwargs:

@@ -11,7 +11,7 @@ from supremum.arrays.assignment import check_fits, kept_value, refused_in_place,
 from supremum.arrays.entry_points import asarray
 from supremum.arrays.functions.elementwise import operator_named
 from supremum.arrays.wrapped import unwrapped, wrap
-from supremum.errors import ArgumentError, OperandError, shown
+from supremum.errors import ArgumentError, OperandError, hide_frames, shown
 from supremum.rules import Storing
 from supremum.typing import ArrayLike, DTypeLike
 
@@ -94,7 +94,11 @@ class ArrayVariable(Array):
         return self._assign_operation("multiply", value)
 
     def _assign_operation(self, name: str, value: ArrayLike) -> ArrayVariable:
-        result = self._assign(name, operator_named(name), value)
+        try:
+            result = self._assign(name, operator_named(name), value)
+        except Exception as error:
+            hide_frames(error)
+            raise
         if result is NotImplemented:
             raise OperandError(f"the value must be an array or a Python number, got {type(value).__name__}")
         return result

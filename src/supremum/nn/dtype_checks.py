@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from supremum.arrays import ArrayVariable
-from supremum.errors import ArgumentError, shown
+from supremum.errors import OperandError, shown
 from supremum.formats import DType, Kind, as_format
 from supremum.jaxprs import aval_of, line_of, split_arrays, walk
 from supremum.mixed_precision import PolicyWarning
@@ -65,7 +65,7 @@ def warn_if_not_cast(layer: Any, name: str, variable: Variable | ArrayVariable, 
         )
 
 
-class MixedDtypeError(ArgumentError):
+class MixedDtypeError(OperandError):
     """A strict layer returned a real floating dtype that differs from its compute dtype.
 
     >>> import jax.numpy as jnp

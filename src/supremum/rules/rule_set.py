@@ -30,6 +30,7 @@ from supremum.rules.reductions import Reduction, standard
 from supremum.rules.runtimes import EVERYTHING, Runtime
 from supremum.rules.shared_cache import Memory, memory_of_values
 from supremum.rules.verdicts import (
+    ALREADY,
     LOSSES_AS_DIVISION,
     Storing,
     Target,
@@ -389,7 +390,10 @@ class RuleSet(ABC):
             number = TYPE_OF_CATEGORY[operands[0].category].__name__
             return Verdict.refuse(f"{operation.name} needs an array, got Python {number}")
         met = self._meet(operation, operands)
-        return met if met.result is None else row.verdict(operation.name, framework, met)
+        if met.result is None:
+            return met
+        reason = tuple(sentence for sentence in met.reason if sentence != ALREADY)  # one operand always does
+        return row.verdict(operation.name, framework, replace(met, reason=reason))
 
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         """The verdict on a call; rule sets with irregular operations override this."""

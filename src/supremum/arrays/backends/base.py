@@ -185,8 +185,8 @@ class Backend(ABC):
         """
         try:
             return as_format(raw.dtype).dtype
-        except UnknownDtypeError as error:
-            raise OperandError(f"the operand's dtype must be numeric, got {raw.dtype}") from error
+        except UnknownDtypeError:
+            raise OperandError(f"the operand's dtype must be numeric, got {raw.dtype}") from None
 
     def plain(self, raw: Raw) -> Raw:
         """The array in the class that prepared functions take."""

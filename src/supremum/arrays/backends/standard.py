@@ -37,8 +37,8 @@ class StandardBackend(Backend):
         """The dtype of an array. Libraries print their dtypes by name, some with their own name before it."""
         try:
             return as_format(str(raw.dtype).rpartition(".")[2]).dtype
-        except UnknownDtypeError as error:
-            raise OperandError(f"the operand's dtype must be numeric, got {raw.dtype}") from error
+        except UnknownDtypeError:
+            raise OperandError(f"the operand's dtype must be numeric, got {raw.dtype}") from None
 
     def prepare(self, plan: CallPlan) -> Callable[..., Raw]:
         """The standard's function, between casts where they are needed."""

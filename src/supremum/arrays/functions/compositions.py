@@ -101,8 +101,10 @@ def isclose(
     reference: Any = x2 if type(x2) in NUMBERS else as_inexact(xp, b)
     if type(x2) in (bool, int):
         reference = float(reference)
+    # Rules that do not combine some integers with floats, or do not subtract bools, divide them.
+    value = as_inexact(xp, a) if type(x2) in (bool, int) or a.dtype == b.dtype else a
     # Not all rules have bitwise functions of bools.
-    is_near = xp.logical_and(abs(a - reference) <= atol + rtol * abs(reference), xp.isfinite(b))
+    is_near = xp.logical_and(abs(value - reference) <= atol + rtol * abs(reference), xp.isfinite(b))
     result = xp.logical_or(is_near, a == b)
     are_nan = flag("equal_nan", equal_nan) and xp.logical_and(xp.isnan(a), xp.isnan(b))
     return result if are_nan is False else xp.logical_or(result, are_nan)

@@ -10,7 +10,8 @@ from supremum.arrays.array_types import Axes
 from supremum.arrays.backends.base import Build
 from supremum.arrays.promoting_function import Arguments, ReducingFunction
 from supremum.arrays.reduction_kernels import mean_without_nan, median, reduction, sum_without_nan
-from supremum.formats import argument_dtype
+from supremum.errors import ArgumentError
+from supremum.formats import argument_dtype, as_format
 from supremum.typing import ArrayLike, DTypeLike
 
 # The largest number of dimensions of NumPy's arrays; other libraries have the same limit or a lower one.
@@ -45,10 +46,15 @@ def _reduction_arguments(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool =
 
 
 def _variance_arguments(
-    x: ArrayLike, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False
-) -> Arguments:
-    divisor = real_number("correction", correction)
-    return (x,), {"axis": _axis(axis), "correction": divisor, "keepdims": flag("keepdims", keepdims)}
+    x: ArrayLike, /, *, axis: Axes = None, correction: float = 0.0, dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+) -> Arguments:  # fmt: skip
+    divisor, target = real_number("correction", correction), _dtype(dtype)
+    if target is not None and not as_format(target).is_inexact:
+        raise ArgumentError(
+            f"dtype must be a float or complex dtype, got {target}; leave it out, and use .astype('{target}') after it"
+        )
+    return (x,), {"axis": _axis(axis), "correction": divisor, "dtype": target, "keepdims": flag("keepdims", keepdims)}
 
 
 def _reduction(
@@ -72,7 +78,7 @@ def _reduction(
 
 
 _DTYPE: Final = "dtype: the dtype of the result; None for the dtype that the rules decide."
-_DIVISOR: Final = "correction: subtracted from the number of elements in the divisor."
+_DIVISOR: Final = f"correction: subtracted from the number of elements in the divisor.\n        {_DTYPE}"
 _ALL = (
     _reduction("sum", _sum_arguments, "The sum", _DTYPE),
     _reduction("prod", _sum_arguments, "The product", _DTYPE),
