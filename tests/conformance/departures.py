@@ -316,6 +316,10 @@ pandas treats a float without a fraction as an int, and fails if no integer hold
   pandas | number of a method | where | integer | float* | float64 | refused | 16
 pandas may convert to float64 if a divisor is zero, for infinities and NaN; these rules decide by dtype
   pandas pandas-nullable | operator | floor_divide remainder | tensor | tensor | any | float64 | 0
+pandas gives a complex column of NumPy's dtype, without a mask; the document counts such columns as refusals
+  pandas-nullable | operator | any | tensor | complex* | complex64 complex128 | refused | 110 | either order
+  pandas-nullable | function | any | tensor | complex* | complex64 complex128 | refused | 198 | either order
+  pandas-nullable | number of a method | add subtract multiply | tensor | complex* | complex64 complex128 | refused | 33
 pandas cannot convert missing values of the integer column to bool; without them, the result is bool
   pandas-nullable | operator | {_BITWISE} | bool | integer | bool | refused | 0
 NumPy before 2.5 silently wraps an int that is out of range. NumPy 2.5 raises OverflowError
