@@ -91,7 +91,7 @@ def test_many_operands_are_counted():
 def test_a_fix_may_narrow_the_range_if_the_rules_accept_no_other():
     decision = explain("bool", "float8_e5m2", operation="bitwise_and", rules="torch")
     assert not decision
-    assert str(decision.fix) == "a.astype('uint8') and b.astype('uint8')"
+    assert str(decision.fix) == "a.to(torch.uint8) and b.to(torch.uint8)"
 
 
 def test_the_suggested_fix_works():

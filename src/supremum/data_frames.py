@@ -22,6 +22,16 @@ NULLABLE_NAME_OF: dict[str, str] = {name: nullable for nullable, name in NULLABL
 >>> NULLABLE_NAME_OF["bool"], "float16" in NULLABLE_NAME_OF
 ('boolean', False)
 """
+POLARS_NAME_OF: dict[str, str] = (
+    NULLABLE_NAME_OF
+    | {name: name.capitalize().replace("Ui", "UI") for name in ("float16", *map(str, COLUMN_FORMATS))}
+    | {"bool": "Boolean"}
+)
+"""Polars' name of the dtype of each format that it has.
+
+>>> POLARS_NAME_OF["bool"], POLARS_NAME_OF["uint128"]
+('Boolean', 'UInt128')
+"""
 # Other names of types than those of formats: of classes in pandas, without "Dtype", and in Polars; and in PyArrow.
 _OTHER_NAMES = {"boolean": "bool", "halffloat": "float16", "float": "float32", "double": "float64"}
 _ATTRIBUTES = {"pandas": "dtype", "polars": "dtype", "pyarrow": "type"}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from supremum.data_frames import NULLABLE_NAME_OF
-from supremum.formats import FORMATS, DType, Format, as_format
+from supremum.data_frames import NULLABLE_NAME_OF, POLARS_NAME_OF
+from supremum.formats import CATEGORIES, FORMATS, DType, Format, as_format
+from supremum.framework_dtypes import TINYGRAD_NAME_OF
 from supremum.operands import Operand
 
 MOST_OPERANDS = 40
@@ -18,6 +19,44 @@ MOST_OPERANDS = 40
 >>> casts = [FixCast(position, np.dtype("float32")) for position in range(50)]
 >>> str(Fix(tuple(casts))).rpartition(" and ")[2]
 '10 more'
+"""
+
+
+class Spelling(NamedTuple):
+    """How casts are written in a library.
+
+    Args:
+        array: the cast of an array `{0}` to a dtype `{1}`.
+        number: the array of a Python number `{0}` with a dtype `{1}`.
+        names: the names of dtypes that differ from those of formats.
+        real: the real part of an array `{0}`.
+
+    >>> SPELLINGS["polars"].array.format("a", "Int8")
+    'a.cast(pl.Int8)'
+    """
+
+    array: str = "{0}.astype('{1}')"
+    number: str = "np.asarray({0}, '{1}')"
+    names: Mapping[str, str] = {}
+    real: str = "{0}.real"
+
+
+_USUAL, _NULLABLE = Spelling(), Spelling(names=NULLABLE_NAME_OF)
+_OF_C = {"bool": "bool_"}
+SPELLINGS: dict[str, Spelling] = {
+    "torch": Spelling("{0}.to(torch.{1})", "torch.tensor({0}, dtype=torch.{1})"),
+    "polars": Spelling("{0}.cast(pl.{1})", "pl.lit({0}, pl.{1})", POLARS_NAME_OF),
+    "pyarrow": Spelling("{0}.cast(pa.{1}())", "pa.scalar({0}, pa.{1}())", _OF_C),
+    "mlx": Spelling("{0}.astype(mx.{1})", "mx.array({0}, mx.{1})", _OF_C),
+    "tinygrad": Spelling("{0}.cast(dtypes.{1})", "Tensor({0}, dtype=dtypes.{1})", TINYGRAD_NAME_OF),
+    "tensorflow": Spelling("tf.cast({0}, '{1}')", "tf.constant({0}, '{1}')", real="tf.math.real({0})"),
+    "paddle": Spelling(number="paddle.to_tensor({0}, '{1}')", real="{0}.real()"),
+    "keras": Spelling("ops.cast({0}, '{1}')", "ops.convert_to_tensor({0}, '{1}')", real="ops.real({0})"),
+}
+"""The libraries whose casts are not those of NumPy, under the usual names of their modules.
+
+>>> sorted(SPELLINGS)[:3]
+['keras', 'mlx', 'paddle']
 """
 
 
@@ -30,9 +69,10 @@ class FixCast(NamedTuple):
         is_number: whether it is a Python number, which has no `astype`.
         drops_imaginary: whether to keep only the real part, which needs an explicit `.real`.
         through: the dtype to cast it to before taking its real part, if NumPy cannot take the parts of its own dtype.
-        library: the library of an array that is not wrapped; tensors of PyTorch have no `astype`.
+        library: the library that casts, for the code, such as `"torch"`; empty for wrapped arrays.
         on_host: whether NumPy does the cast, because the library cannot convert the operand's dtype.
         nullable: whether it is a nullable column of pandas, which it stays.
+        is_truncated: whether it is a Python number that becomes an int first, for libraries that make no int of others.
 
     >>> print(FixCast(1, np.dtype("float32"), library="torch"))
     b.to(torch.float32)
@@ -46,6 +86,7 @@ class FixCast(NamedTuple):
     library: str = ""
     on_host: bool = False
     nullable: bool = False
+    is_truncated: bool = False
 
     @classmethod
     def of(cls, position: int, operand: Operand, dtype: DType) -> FixCast:
@@ -54,21 +95,27 @@ class FixCast(NamedTuple):
         is_split = operand.category == "complex" and category != "complex"
         through = None if is_number or not is_split or operand.format.is_builtin else _split_as(operand.format).dtype
         drops_imaginary = is_split and category != "bool"
-        return cls(position, dtype, is_number, drops_imaginary, through, operand.library, nullable=operand.nullable)
+        is_truncated = is_number and category == CATEGORIES[1] != operand.category
+        cast = cls(position, dtype, is_number, drops_imaginary, through, operand.library)
+        return cast._replace(nullable=operand.nullable, is_truncated=is_truncated)
 
     def __str__(self) -> str:
+        spelling = SPELLINGS.get(self.library, _NULLABLE if self.nullable else _USUAL)
         value = letter(self.position)
         if self.is_number:
-            return f"np.asarray({value}{'.real' if self.drops_imaginary else ''}, {str(self.dtype)!r})"
+            value += ".real" if self.drops_imaginary else ""
+            value = f"int({value})" if self.is_truncated and self.library in SPELLINGS else value
+            return _spelled(spelling.number, value, self.dtype, spelling)
         value = f"np.asarray({value})" if self.on_host else value
-        value += "" if self.through is None else self._cast(self.through)
-        return f"{value}{'.real' if self.drops_imaginary else ''}{self._cast(self.dtype)}"
+        if self.through is not None:
+            value = _spelled(spelling.array, value, self.through, spelling)
+        if self.drops_imaginary:
+            value = spelling.real.format(value)
+        return _spelled(spelling.array, value, self.dtype, spelling)
 
-    def _cast(self, dtype: DType) -> str:
-        if self.library == "torch":
-            return f".to(torch.{dtype})"
-        name = str(dtype)
-        return f".astype({NULLABLE_NAME_OF.get(name, name) if self.nullable else name!r})"
+
+def _spelled(template: str, value: str, dtype: DType, spelling: Spelling) -> str:
+    return template.format(value, spelling.names.get(str(dtype), dtype))
 
 
 def _split_as(row: Format) -> Format:
@@ -94,6 +141,16 @@ class Fix:
         """The operands after the casts, which the same rules accept."""
         casts = {cast.position: cast for cast in self.casts}
         return tuple(_cast(op, casts[i]) if i in casts else op for i, op in enumerate(operands))
+
+    def spelled_in(self, library: str, is_own: Sequence[bool]) -> Fix:
+        """The same casts in the code of a library.
+
+        Args:
+            library: the library of the operands whose own is not known.
+            is_own: whether the code of each operand is that of its own library.
+        """
+        casts = (each if is_own[each.position] else each._replace(library=library) for each in self.casts)
+        return Fix(tuple(casts))
 
     def expressions(self) -> dict[str, str]:
         """The code to write for each operand that is cast, by the operand's letter."""

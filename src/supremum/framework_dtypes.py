@@ -13,6 +13,12 @@ _TINYGRAD_NAMES = {
     "fp8e4m3": "float8_e4m3fn", "fp8e4m3fnuz": "float8_e4m3fnuz",
     "fp8e5m2": "float8_e5m2", "fp8e5m2fnuz": "float8_e5m2fnuz",
 }  # fmt: skip
+TINYGRAD_NAME_OF: dict[str, str] = {name: theirs for theirs, name in _TINYGRAD_NAMES.items()}
+"""tinygrad's names of dtypes that it does not call like the formats.
+
+>>> TINYGRAD_NAME_OF["int8"]
+'char'
+"""
 _WEAK = {"weakint": "int32", "weakfloat": "float32"}
 
 

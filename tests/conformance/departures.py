@@ -316,8 +316,20 @@ pandas treats a float without a fraction as an int, and fails if no integer hold
   pandas | number of a method | where | integer | float* | float64 | refused | 16
 pandas may convert to float64 if a divisor is zero, for infinities and NaN; these rules decide by dtype
   pandas pandas-nullable | operator | floor_divide remainder | tensor | tensor | any | float64 | 0
+pandas gives a complex column of NumPy's dtype, without a mask; the document counts such columns as refusals
+  pandas-nullable | operator | any | tensor | complex* | complex64 complex128 | refused | 110 | either order
+  pandas-nullable | function | any | tensor | complex* | complex64 complex128 | refused | 198 | either order
+  pandas-nullable | number of a method | add subtract multiply | tensor | complex* | complex64 complex128 | refused | 33
 pandas cannot convert missing values of the integer column to bool; without them, the result is bool
   pandas-nullable | operator | {_BITWISE} | bool | integer | bool | refused | 0
+NumPy 1.26 compares an int beyond 64 bits as a Python object with each element; these rules do so for integers
+alone, whose answer does not depend on rounding
+  numpy-legacy | function | equal | tensor scalar | int* | refused | bool | 188 | either order
+  numpy-legacy | function | not_equal | tensor scalar | int* | refused | bool | 188 | either order
+  numpy-legacy | function | less | tensor scalar | int* | refused | bool | 168 | either order
+  numpy-legacy | function | less_equal | tensor scalar | int* | refused | bool | 168 | either order
+  numpy-legacy | function | greater | tensor scalar | int* | refused | bool | 168 | either order
+  numpy-legacy | function | greater_equal | tensor scalar | int* | refused | bool | 168 | either order
 NumPy before 2.5 silently wraps an int that is out of range. NumPy 2.5 raises OverflowError
 (numpy/_core/src/multiarray/multiarraymodule.c, PyArray_Where), and these rules refuse it in every version
   numpy | function | where | uint8 | int* | refused | uint8 | 0

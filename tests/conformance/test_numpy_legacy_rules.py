@@ -8,10 +8,11 @@ import re
 import numpy as np
 import pytest
 
+import supremum
 from conformance.departures import DEPARTURES
 from conformance.measured import cells, document, triples
 from slowly import slow
-from supremum import explain, result_type
+from supremum import explain, result_type, use_rules
 from supremum.formats import FORMATS, is_available
 from supremum.operands import as_operand
 from supremum.operations import ELEMENTWISE
@@ -162,3 +163,14 @@ def test_large_0d_integer_promotes_with_ml_dtypes_formats_as_long_long():
         answers["".join(order)] = str(decision.dtype) if decision else "refused"
     assert [order for order, answer in answers.items() if answer == "int64"] == ["amn", "man"]
     assert [*answers.values()].count("refused") == 4
+
+
+def test_integers_are_compared_with_ints_beyond_64_bits_by_value():
+    with use_rules("numpy-legacy"):
+        for dtype in ("int8", "uint64"):
+            array = supremum.asarray(np.array([1, 2], dtype))
+            results = [array < 2**64, array > 2**64, array == 2**64, array != -(2**64), array >= -(2**100)]
+            assert [[bool(each) for each in result] for result in results] == [
+                [each] * 2 for each in (True, False, False, True, True)
+            ]
+            assert not explain(dtype, 2**64, operation="add")

@@ -1,12 +1,16 @@
 """What is special about pandas: nullable columns, missing values, and dtypes that depend on values."""
 
 import collections
+import itertools
+import operator
 import re
 
+import numpy as np
 import pytest
 
 from conformance.measured import cells, document
 from conformance.measured_rules import ORACLE_OF
+from optional_packages import import_or_skip
 from supremum import explain, explain_cast
 from supremum.data_frames import NULLABLE_NAME_OF, NULLABLE_NAMES
 from supremum.operands import as_operand
@@ -133,3 +137,25 @@ def test_assignment_does_not_mix_bools_and_numbers(rules):
     for value, into in (("bool", "int8"), (True, "float32"), ("int8", "bool")):
         decision = explain(value, operation="assign", into=into, rules=rules)
         assert "pandas does not store" in str(decision)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_nullable_columns_with_a_complex_number_give_the_columns_of_pandas():
+    pandas, refused = import_or_skip("pandas"), collections.Counter()
+    calls = {"divide": "truediv", "less": "lt", "equal": "eq", "subtract": "sub", "multiply": "mul", "remainder": "mod"}
+    calls |= {name: name for name in ("add", "pow", "maximum", "arctan2")}
+    for (name, call), dtype, is_first in itertools.product(calls.items(), NULLABLE_NAMES, (True, False)):
+        column = pandas.Series([1, 1], dtype=dtype)
+        operands = (column, 1j) if is_first else (1j, column)
+        function = getattr(operator, call, None) or getattr(np, call)
+        try:
+            result = function(*operands).dtype
+            theirs = NULLABLE_NAMES.get(result.name, result.name)
+        except TypeError:
+            theirs = "refused"
+        for rules in ("pandas", "pandas-nullable"):
+            decision = explain(*operands, operation=name, rules=rules)
+            assert (str(decision.dtype) if decision else "refused") == theirs, (name, dtype, is_first)
+            assert decision.result is None or decision.result.nullable == (theirs == "bool")
+        refused[name] += theirs == "refused"
+    assert [name for name in calls if refused[name]] == ["remainder", "arctan2"]

@@ -83,7 +83,8 @@ def test_rule_sets_that_differ_in_any_field_are_unequal():
         "formats": frozenset({"int8"}), "computes": {"add": {"int8": "int16"}}, "weak_arrays": False,
         "quotients": {"int8": "float16"}, "gives": {"add": {"int8": "int16"}},
         "agreeing": frozenset({"add"}), "lacks": {"add": ("int8",)}, "reductions": {},
-        "library": "other", "in_place": TORCH.in_place, "item": TORCH.item, "lattice": find_rules("jax-x64").lattice,
+        "library": "other", "spelling": "torch",
+        "in_place": TORCH.in_place, "item": TORCH.item, "lattice": find_rules("jax-x64").lattice,
         "defaults": find_rules("jax-x64").defaults, "held_as": {"int8": "int16"}, "held_because": "why",
         "joins_defaults": True, "array_casts": TORCH.array_casts, "columns": Columns(never_missing=frozenset()),
     }  # fmt: skip

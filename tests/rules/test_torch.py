@@ -26,3 +26,13 @@ def test_ints_beyond_64_bits_are_refused():
     assert not can_promote("float32", 2**64, operation="add", rules="torch")
     assert not can_promote("float32", -(2**63) - 1, operation="add", rules="torch")
     assert can_promote("float32", 2**64 - 1, operation="add", rules="torch")
+
+
+def test_fixes_prefer_dtypes_that_have_kernels():
+    decision = explain("uint16", 1000, 2 - 3j, operation="clip", rules="torch")
+    torch = import_or_skip("torch")
+    a, b, c = torch.ones(2, dtype=torch.uint16), 1000, 2 - 3j
+    bound = {"a": a, "b": b, "c": c}
+    operands = [eval(text, {"torch": torch} | bound) for text in decision.fix.expressions().values()]
+    assert torch.clip(*operands).tolist() == [2, 2]
+    assert str(torch.clip(*operands).dtype) == "torch.int32"

@@ -72,7 +72,7 @@ def find_fix(call: RefusedCall, first: Iterable[DType]) -> Fix | None:
     operands = call.operands
     kept = None if call.target is None else call.target[0].format.name
     attempts: list[_Attempt] = []
-    for row in map(as_format, dict.fromkeys([*first, *_targets(call.operands)])):
+    for row in map(as_format, dict.fromkeys([*first, *targets_of(call.operands)])):
         # A format without a zero is for scales and holds few results.
         if row.zero and _preserves_meaning(call.operation, operands, row):
             needed = [i for i, o in enumerate(operands) if o.is_python_scalar or o.name not in (row.name, kept)]
@@ -166,7 +166,9 @@ class _Attempt:
     def is_castable(self, *, may_cut: bool) -> bool:
         """Whether the casts are allowed; with `may_cut`, numbers may lose fractions, and arrays imaginary parts."""
         call, row = self.call, self.row
-        return _is_truth(call.operation, row) or all(call.may_cast(i, row, may_cut) for i in self.positions)
+        if _is_truth(call.operation, row):
+            return all(call.allows_cast(call.operands[i], row, may_cut) for i in self.positions)
+        return all(call.may_cast(i, row, may_cut) for i in self.positions)
 
     @cached_property
     def keeps_ranges(self) -> bool:
@@ -261,7 +263,7 @@ def _parts(value: Scalar) -> tuple[Scalar, ...]:
     return (value.real, value.imag) if isinstance(value, complex) else (value,)
 
 
-def _targets(operands: Operands) -> tuple[DType, ...]:
+def targets_of(operands: Operands) -> tuple[DType, ...]:
     """Formats to cast everything to, best first.
 
     The order is:

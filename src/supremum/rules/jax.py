@@ -7,6 +7,7 @@ tests compare every pair and every function with the installed JAX.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -136,7 +137,7 @@ class JaxRuleSet(LatticeRuleSet):
             return self._pow_with_int_exponent(operation, operands[0], operands[1])
         verdict = super()._settle_operation(operation, operands)
         if verdict.result is None or asks_for_types:
-            return verdict
+            return self._with_default(operation, verdict)
         verdict = self._adjust_result(operation, operands, verdict, verdict.result)
         wrapping = [
             f"{letter(i)} is out of range for {target}, and JAX wraps it around silently"
@@ -144,6 +145,22 @@ class JaxRuleSet(LatticeRuleSet):
             if as_format(target).category == "integer" and not _int_fits(operand, as_format(target))
         ]
         return replace(verdict, reason=(*verdict.reason, *wrapping))
+
+    def _with_default(self, operation: Operation, verdict: Verdict) -> Verdict:
+        """The answer to a question about types, whose dtype is the default one if it is weak.
+
+        Source: `dtypes._lattice_result_type` and `dtypes.result_type` in jax/_src/dtypes.py.
+        """
+        if verdict.result is None or not verdict.result.weak:
+            return verdict
+        own = as_format(verdict.result.dtype)
+        held_as: Mapping[str, str] = {} if operation.types_only else self.held_as
+        bits = as_format(held_format(weak_name(own.category), self.defaults, held_as)).bits
+        if own.bits == bits:
+            return verdict
+        default = next(row for row in FORMATS if (row.kind, row.bits) == (own.kind, bits))
+        why = f"the operands are weak, and JAX's result_type then returns its default dtype, {default}"
+        return Verdict.accept(default.dtype, len(verdict.compute), *verdict.reason, why, weak=True)
 
     def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:
         operand = operands[position]

@@ -145,6 +145,7 @@ KERAS = KerasRules(
     measured=MEASURED,
     stands_in={"positive": "negative", "copysign": "atan2", "vecdot": "matmul"} | LOSSES_AS_DIVISION,
     library="Keras",
+    spelling="keras",
     # `Variable.assign` casts its argument, and `assign_add` assigns a sum (keras/src/backend/common/variables.py).
     in_place=Storing.CAST,
     item=Storing.CAST,

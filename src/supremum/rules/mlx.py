@@ -247,5 +247,6 @@ MLX = MlxRules(
     item=Storing.CAST,  # `a[0] = b`; `a += b` changes the dtype of `a`, and `a.at[0].add(b)` makes a new array
     reductions=_REDUCTIONS,
     library="MLX",
+    spelling="mlx",
     array_casts=_CASTS,
 )

@@ -23,12 +23,21 @@ from typing import NamedTuple
 from supremum.decisions import ResultType, Verdict
 from supremum.fix import letter
 from supremum.formats import Format, Kind, as_format
-from supremum.number_conversion import fits
+from supremum.number_conversion import Steps, fits
 from supremum.operands import WEAK_NAMES, Operand, Operands
 from supremum.operations import Family, Operation, as_operation
 from supremum.rules.numpy import SHARED, NumpyFunctions, solved, ufunc_of
 from supremum.rules.numpy_casts import asked, casts_safely, common, common_of_all, default_of, objection_to_cast
-from supremum.rules.numpy_loops import FUNCTIONS, Loop, Search, candidates, find_loop, height, listed
+from supremum.rules.numpy_loops import (
+    FUNCTIONS,
+    Loop,
+    Search,
+    candidates,
+    compares_by_value,
+    find_loop,
+    height,
+    listed,
+)
 from supremum.rules.verdicts import with_result_of
 from supremum.typing import Scalar
 
@@ -91,6 +100,9 @@ class NumpyLegacyRules(NumpyFunctions):
             return solved(operands)
         ways = [_possible_views(operand) for operand in operands]
         if beyond := [letter(i) for i, way in enumerate(ways) if not way]:
+            nodes = tuple(operand.name for operand in operands)
+            if operation.name in FUNCTIONS and len(nodes) > 1 and compares_by_value(operation.name, nodes):
+                return _in_loop(operation, *find_loop(operation.name, nodes))
             why = f"{' and '.join(beyond)} does not fit 64 bits, so NumPy would convert it to an object"
             return Verdict.refuse(why, overflow=True)
         called = ufunc_of(operation, operands)
@@ -101,6 +113,10 @@ class NumpyLegacyRules(NumpyFunctions):
         results = listed([str(v.result.dtype) if v.result else "refused" for v in verdicts])
         why = f"NumPy 1.26 promotes by the value of {unknown}, which is not known here"
         return Verdict.refuse(f"{why}: the result could be {results}")
+
+    def _number_steps(self, operation: Operation, operands: Operands, position: int, target: Format) -> Steps:
+        is_compared_by_value = not _possible_views(operands[position])
+        return () if is_compared_by_value else super()._number_steps(operation, operands, position, target)
 
     def _meet(self, operation: Operation, operands: Operands) -> Verdict:
         # A reduction has a single operand and nothing to promote it with.
@@ -178,7 +194,11 @@ def _decide_promotion(operation: Operation, seen: tuple[_Seen, ...], by_value: b
 
 def _decide_function(operation: Operation, seen: tuple[_Seen, ...], by_value: bool) -> Verdict:
     """The verdict on a function, which computes in a loop."""
-    loop, why = _loop_of(operation.name, seen, by_value)
+    return _in_loop(operation, *_loop_of(operation.name, seen, by_value))
+
+
+def _in_loop(operation: Operation, loop: Loop | None, why: str) -> Verdict:
+    """The verdict on a function that computes in a loop, or has none."""
     if loop is None:
         return Verdict.refuse(why)
     compute = tuple(as_format(name).dtype for name in loop)

@@ -265,6 +265,7 @@ PADDLE = PaddleRuleSet(
     name="paddle",
     summary="PaddlePaddle 3: tensors with dimensions are promoted only between floats and with complex",
     source="PaddlePaddle 3.3.1, paddle/phi/common/type_promotion.h; Paddle type promotion",
+    spelling="paddle",
     accepts=_ACCEPTS,
     formats=frozenset((*_ORDER.nodes, *_UNORDERED)),
     computes=_COMPUTES,

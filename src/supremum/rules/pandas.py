@@ -209,7 +209,7 @@ class PandasRules(NumpyRules):
         if verdict.result is None or (own := str(verdict.result.dtype)) in dtypes:
             return verdict
         name, category = operation.name, as_format(own).category
-        is_complex = any(each.category == category == _COMPLEX.category and each.dtype is not None for each in operands)
+        is_complex = any(each.category == category == _COMPLEX.category for each in operands)
         if is_complex and name in (*FUNCTIONS, *_REPLACING) and name not in _JOINING:
             return verdict
         dtype = _HELD_AS.get(own)
@@ -358,7 +358,7 @@ PANDAS = PandasRules(
 )
 PANDAS_NULLABLE = PandasRules(
     name="pandas-nullable",
-    summary="pandas 3, nullable columns such as Int8: NumPy's rules without float16 and complex numbers",
+    summary="pandas 3, nullable columns such as Int8: NumPy's rules without columns of float16 and complex numbers",
     source="pandas 3.1.1, pandas/core/arrays/masked.py",
     columns=PandasColumns(dtypes=_NULLABLE, have_masks=True),
     library=_NULLABLE_LIBRARY,

@@ -198,6 +198,11 @@ class PolarsRules(RuleSet):
             return None
         return Verdict.refuse(f"Polars' {operation.name} does not accept Boolean next to {others[0].name}")
 
+    def _allows_cast(self, operand: Operand, target: Format, may_cut: bool) -> bool:  # noqa: ARG002
+        """As in the base class; an int that is too large for an exponent stays too large as an integer of any type."""
+        is_exponent = type(operand.value) is not int or operand.value < _EXPONENTS.stop
+        return is_exponent or target.is_inexact or not target.is_of_arrays
+
     def _assigned(self, value: Operand, into: Operand, how: Storing) -> Verdict:
         return self._objection(ASSIGN, (value, into)) or super()._assigned(value, into, how)
 
@@ -337,6 +342,7 @@ POLARS = PolarsRules(
     columns=Columns(never_missing=frozenset(("sum", "prod", "any", "all"))),
     item=Storing.CAST,  # except with a mask; what does not fit becomes null
     library="Polars",
+    spelling="polars",
     array_casts=_CASTS,
 )
 _FLOAT_OF_1: dict[str, str] = {

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from supremum.decisions import Verdict
 from supremum.fix import letter
-from supremum.formats import CATEGORIES, DType, as_format
+from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.lattice import Lattice
 from supremum.number_conversion import fits
 from supremum.operands import TYPE_OF_CATEGORY, Operand, Operands
@@ -87,6 +87,8 @@ _REDUCTIONS: Mapping[str, Reduction] = (
     | to(Reduction(CATEGORIES[:1]), "any all")
     | to(replace(_KEPT, accepts=_COMPARED), "min max")
 )
+_UNCAST = {"bool", *_HALF}
+"""PyArrow has no cast between these two."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,6 +135,12 @@ class PyArrowRules(RuleSet):
         if str(dtype) in self.lacks.get(operation.name, ()):
             return Verdict.refuse(*met.reason, f"{self.library} has no {operation.name} of {dtype}")
         return super()._refusal_of_category(operation, met, dtype)
+
+    def _allows_cast(self, operand: Operand, target: Format, may_cut: bool) -> bool:  # noqa: ARG002
+        """As in the base class; PyArrow casts safely."""
+        if operand.is_python_scalar:
+            return type(operand.value) is not int or target.name not in _ROWS or _is_held(operand.value, target.name)
+        return {operand.name, target.name} != _UNCAST
 
     def _assigned(self, value: Operand, into: Operand, how: Storing) -> Verdict:
         if not value.is_python_scalar and value.dtype != into.dtype:
@@ -230,5 +238,6 @@ PYARROW = PyArrowRules(
     reductions=_REDUCTIONS,
     columns=Columns(never_missing=frozenset()),
     library="pyarrow",
+    spelling="pyarrow",
     array_casts=_CASTS,
 )

@@ -70,6 +70,7 @@ class RuleSet(ABC):
         quotients: for bool and the integers, the float that operations such as division convert them to.
         reductions: the dtypes in which reductions accumulate and the dtypes of their results.
         library: the name of the library in explanations.
+        spelling: the library in `fix.SPELLINGS` in whose code fixes are written; empty for that of NumPy.
         in_place: what in-place operators and `out=` may store in an array.
         item: what assignment to elements may store in an array.
         array_casts: what casts make of the values of arrays; None if the rules say nothing about it.
@@ -106,6 +107,7 @@ class RuleSet(ABC):
     quotients: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
     reductions: Mapping[str, Reduction] = field(default_factory=partial(standard, "int64", "uint64"), kw_only=True)
     library: str = field(default="", kw_only=True)
+    spelling: str = field(default="", kw_only=True)
     in_place: Storing = field(default=Storing.KEPT, kw_only=True)
     item: Storing = field(default=Storing.KEPT, kw_only=True)
     array_casts: ArrayCasts | None = field(default=None, kw_only=True)
@@ -432,7 +434,11 @@ class RuleSet(ABC):
             return None  # no cast changes that
         operands, target = self.columns.seen(operands, target)
         call = RefusedCall(operation, operands, target, self._allows_cast, self._verdict, runtime)
-        return find_fix(call, self._first_targets(operands))
+        fix = find_fix(call, self._first_targets(operands))
+        if fix is None:
+            return None
+        library = next((operand.library for operand in operands if operand.library), self.spelling)
+        return fix.spelled_in(library, [bool(each.library) or runtime.holds(each) for each in operands])
 
     def _first_targets(self, operands: Operands) -> Iterable[DType]:  # noqa: ARG002
         """Formats that a fix casts operands to before any others, best first."""

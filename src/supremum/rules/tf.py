@@ -228,6 +228,7 @@ TF_OFF = TensorFlowRules(
     lacks={"solve": NARROW_FLOATS},
     reductions=REDUCTIONS,
     library="tf.math",
+    spelling="tensorflow",
     array_casts=CASTS,
 )
 TF_ALL = replace(

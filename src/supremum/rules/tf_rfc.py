@@ -218,6 +218,7 @@ TF_RFC_ALL = TensorFlowRfcRuleSet(
     name="tf-rfc-all",
     summary="TensorFlow RFC 431, ImplicitPromotion.ALL: every pair of dtypes promotes",
     source=_SOURCE,
+    spelling="tensorflow",
     mode=RfcMode.ALL,
     accepts=_ACCEPTS,
     quotients=QUOTIENTS | {"bool": "float32"},  # section "What happens to truediv operations?"

@@ -180,5 +180,6 @@ TINYGRAD = TinygradRules(
     stands_in=_STANDS_IN,
     reductions=_REDUCTIONS,
     library="tinygrad",
+    spelling="tinygrad",
     array_casts=_CASTS,
 )

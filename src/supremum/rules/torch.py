@@ -22,7 +22,7 @@ import numpy as np
 from supremum.decisions import Verdict
 from supremum.errors import ArgumentError
 from supremum.fix import Fix
-from supremum.formats import CATEGORIES, FORMATS, Format, Kind, as_format, is_available
+from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format, is_available
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits, usual_steps
 from supremum.operands import Operand, OperandLike, Operands, as_operand
@@ -336,6 +336,12 @@ class TorchRules(RuleSet):
             return None  # torch has no explicit casts of them either
         return super()._find_fix(operation, target, runtime, operands)
 
+    def _first_targets(self, operands: Operands) -> list[DType]:
+        """The formats of the lattice first, because most functions have no kernels for the others."""
+        from supremum.rules.fixes import targets_of  # only a refusal imports it
+
+        return [dtype for dtype in targets_of(operands) if as_format(dtype).name in _ORDER.nodes]
+
     def _objection_to_cast(self, value: Operand, target: Format) -> str:
         shell = next((name for name in (self._name_of(value), target.name) if name in _SHELL), None)
         return super()._objection_to_cast(value, target) if shell is None else _shell_objection(shell)
@@ -476,5 +482,6 @@ TORCH = TorchRules(
     reductions=_REDUCTIONS,
     measured=MEASURED,
     library="torch",
+    spelling="torch",
     array_casts=_CASTS,
 )

@@ -344,7 +344,7 @@ def _conversions(equation: JaxprEqn) -> Iterator[tuple[Any, DType]]:
         left, right = operands
         if isinstance(parameter(equation, "precision"), (jax.lax.DotAlgorithm, jax.lax.DotAlgorithmPreset)):
             return
-        decision = get_rules("jax").decide(None, (as_operand(left), as_operand(right)))
+        decision = get_rules("jax").decide("multiply", (as_operand(left), as_operand(right)))
         target = decision.dtype if decision else aval_of(equation.outvars[0]).dtype
         conversions = [(left, target), (right, target)]
     else:
