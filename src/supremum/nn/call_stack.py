@@ -91,7 +91,7 @@ def running_path(inner: Module[Any] | None = None) -> str:
     return "/".join(names or [layer.name for layer in layers])
 
 
-def with_layer(error: Exception, layer: Module[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception:
+def name_layer_in(error: Exception, layer: Module[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Add to an error the innermost layer whose `call` raised it, and the inputs of that layer.
 
     Errors of Supremum get a longer message. Errors of JAX or of the user's code keep their message and get a note.
@@ -101,12 +101,9 @@ def with_layer(error: Exception, layer: Module[Any], args: tuple[Any, ...], kwar
         layer: the layer.
         args: its positional inputs.
         kwargs: its keyword inputs.
-
-    Returns:
-        The same error.
     """
     if getattr(error, "layer", None) is not None:
-        return error
+        return
     name = f"{running_path(layer)} ({shown(layer)})"
     if isinstance(error, (ArgumentError, OperandError, UninitializedError)):
         if error.args:
@@ -115,4 +112,3 @@ def with_layer(error: Exception, layer: Module[Any], args: tuple[Any, ...], kwar
     elif not isinstance(error, SupremumError):
         vars(error)["layer"] = name
         error.add_note(f"in {name}, given {described(args, kwargs)}")
-    return error

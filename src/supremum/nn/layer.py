@@ -21,7 +21,7 @@ from supremum.arrays import ArrayVariable
 from supremum.errors import ArgumentError, shown
 from supremum.formats import DType, Kind, argument_dtype, as_format
 from supremum.mixed_precision import Policy, PolicyMap, as_policy, global_policy, is_inexact, warn_if_it_gains_nothing
-from supremum.nn.call_stack import CallFrame, call_scope, running_layers, running_path, with_layer
+from supremum.nn.call_stack import CallFrame, call_scope, name_layer_in, running_layers, running_path
 from supremum.nn.constraints import ConstraintFunction, as_constraint
 from supremum.nn.constructor_arguments import Configurable
 from supremum.nn.dtype_checks import warn_if_not_cast, warn_of_narrowing, warn_of_output_dtype
@@ -239,10 +239,8 @@ class Layer(Module["Layer"], Configurable, ABC):
             with call_scope(frame):
                 return self._prepare_and_call(args, kwargs, frame)
         except Exception as error:
-            explained = with_layer(error, self, args, kwargs)
-            if explained is error:
-                raise
-            raise explained from error
+            name_layer_in(error, self, args, kwargs)
+            raise
 
     def _prepare_and_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], frame: CallFrame) -> Any:
         args, kwargs = self._prepare_inputs(args, kwargs, frame.dtype)

@@ -152,8 +152,8 @@ class ErrorPrograms:
     def __init__(self, plan: Plan, select: Select) -> None:
         self.plan = plan
         self._select = select
-        self._with_errors = jax.jit(jax.grad(self._run_with_errors, has_aux=True))
-        self._in_float64 = jax.jit(self._run_in_float64)
+        self._with_errors = _compiled(jax.grad(self._run_with_errors, has_aux=True))
+        self._in_float64 = _compiled(self._run_in_float64)
         self._changed: Bounded[Hashable, Callable[..., Any]] = Bounded(_CHANGES)
 
     def find_shares(self, arrays: Sequence[Any]) -> ErrorShares:
@@ -184,7 +184,7 @@ class ErrorPrograms:
             chosen: the dtypes, by the number of the step.
         """
         key = frozenset(chosen.items())
-        run = self._changed.setdefault(key, jax.jit(partial(self._run_changed, dict(chosen))))
+        run = self._changed.setdefault(key, _compiled(partial(self._run_changed, dict(chosen))))
         return float(_run(run, list(arrays), reference.values, reference.size or 1.0))
 
     def _run_with_errors(self, probes: Mapping[int, Any], operands: Sequence[Any]) -> Any:
@@ -216,6 +216,12 @@ class ErrorPrograms:
         if _is_number(references):
             return jnp.real(differences[0]).reshape(())
         return jnp.sqrt(_square(differences)) / size
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function, on CPUs without LLVM's optimizations, which take most of the time of a few runs."""
+    is_cpu = jax.default_backend() == "cpu"
+    return jax.jit(function, compiler_options={"xla_backend_optimization_level": 0} if is_cpu else None)
 
 
 def _run(function: Callable[..., Any], *operands: Any) -> Any:
