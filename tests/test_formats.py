@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 import pickle
 from fractions import Fraction
 
@@ -12,6 +13,7 @@ import pytest
 
 from supremum.errors import ArgumentError, UnknownDtypeError
 from supremum.formats import FORMATS, Format, Kind, Nan, argument_dtype, as_format, format_names, is_available
+from supremum.number_conversion import converted
 
 FLOATS = [row for row in FORMATS if row.kind is Kind.FLOAT]
 INTEGERS = [row for row in FORMATS if row.category == "integer"]
@@ -200,3 +202,8 @@ def test_limits_of_a_format_wider_than_float64_are_exact():
     assert not double.covers(quad)
     limits = (double.max, double.min, double.eps, double.smallest_normal, double.smallest_subnormal)
     assert {type(each) for each in limits} == {float}
+    integers = {2**60 + 1: 2**60 + 1, 2**113 + 1: 2**113, -(2**16383): -(2**16383), 2**16384: math.inf}
+    assert {number: converted(number, [quad]) for number in integers} == integers
+    unit = 2 ** ((10**400).bit_length() - 1 - quad.mantissa)
+    found = [converted(number, [quad]) for number in (0.1, -(2.0**-1074), 10**400)]
+    assert found == [0.1, -(2.0**-1074), round(Fraction(10**400, unit)) * unit]

@@ -8,6 +8,7 @@ them.
 from __future__ import annotations
 
 import math
+import sys
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cache
@@ -169,7 +170,7 @@ def _wrapped(value: int | float, row: Format) -> int:
     return wrapped - 2**row.bits if wrapped > row.max else wrapped
 
 
-def _rounded(value: int | float, row: Format) -> float:
+def _rounded(value: int | float, row: Format) -> int | float:
     if not row.signed and value < 0:
         return math.nan
     if isinstance(value, float) and math.isnan(value):
@@ -191,6 +192,8 @@ def _rounded(value: int | float, row: Format) -> float:
         return _beyond(row, value)
     if not nearest and row.nan is Nan.NEGATIVE_ZERO:
         return 0.0
+    if isinstance(value, int) and row.mantissa >= sys.float_info.mant_dig:
+        return int(nearest)  # a float cannot hold each integer of a wider format
     return math.copysign(float(nearest) if nearest or row.zero else row.smallest_subnormal, value)
 
 
