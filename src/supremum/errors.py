@@ -226,6 +226,8 @@ def hide_frames(error: Exception) -> None:
 
     Args:
         error: the error that is being handled; errors of other libraries keep their frames.
+
+    >>> hide_frames(OSError("another library keeps its frames"))
     """
     if not isinstance(error, SupremumError):
         return

@@ -353,5 +353,10 @@ def register_operand(kind: type, convert: Callable[[Any], Any]) -> None:
     Args:
         kind: a class of this package.
         convert: a function that takes the object, and returns an array or raises.
+
+    >>> class Text(str): ...
+    >>> register_operand(Text, float)
+    >>> jax.lax.sin(Text("0"))
+    Array(0., dtype=float32, weak_type=True)
     """
     xla.canonicalize_dtype_handlers[kind] = convert

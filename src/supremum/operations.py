@@ -166,7 +166,7 @@ ASSIGN = Operation("assign", 1, Result.COMMON, _ANY)
 
 >>> from supremum import explain
 >>> str(explain("float32", operation=ASSIGN.name, into="int8", rules="torch").fix)
-"a.astype('int8')"
+'a.to(torch.int8)'
 """
 ELEMENTWISE: dict[str, Operation] = {row.name: row for row in _ROWS if row.family is Family.ELEMENTWISE}
 """The operations that compute element by element.

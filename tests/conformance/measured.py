@@ -75,9 +75,9 @@ def operand(name, numbers=NUMBERS):
 
 
 def fixed_operands(decision, operands):
-    """The operands after the casts of a fix, whose code is evaluated as a user would type it."""
+    """The operands after the casts of a fix, whose code is evaluated, in NumPy's words for the rules of any library."""
     named = dict(zip(string.ascii_lowercase, operands, strict=False))
-    codes = decision.fix.expressions()
+    codes = decision.fix.spelled_in("", [False] * len(operands)).expressions()
     return [eval(codes.get(name, name), {"np": np} | named) for name in named]
 
 

@@ -72,7 +72,7 @@ REASONS = {
     "pandas-nullable": [
         ("diff", ("int8",), "the first value of Series.diff is missing, and the result of int8"),
         ("sqrt", ("int8",), "nullable pandas holds float16 as float32"),
-        ("add", ("int8", 1j), "nullable pandas has no complex128 columns"),
+        ("add", ("int8", "complex64"), "nullable pandas has no complex64 columns"),
         ("bitwise_and", ("bool", 1), "nullable bool columns do not accept a Python int"),
         ("bitwise_xor", ("bool", "int8"), "nullable bool columns convert integers to bool"),
         ("bitwise_xor", ("int8", "bool"), "the logical operators give bool if an operand is bool"),
