@@ -1,6 +1,7 @@
 """Mistakes in the use of the layers and functions that compute, by topic and class of error."""
 
 from supremum import nn
+from supremum.arrays import InPlaceError
 from supremum.errors import ArgumentError, OperandError, UnknownNameError
 
 # A line for each mistake: the expression, and a part of the message, in which … stands for any text. An indented line
@@ -173,13 +174,15 @@ OF_COMPUTATIONS = {
     ("layers", RuntimeError): """
     nn.functional_call(nn.Dense(2), {}, ones(1, 2)) | the layer has no weights yet
     """,
+    ("layers", InPlaceError): """
+    built(nn.Dense(2), ones(1, 2)).bias.assign(jnp.ones(2, "complex64")) | complex64 cannot be stored in float32
+    """,
     ("layers", ValueError): """
     nn.functional_call(built(nn.Dense(2), ones(1, 2)), {"kernle": 0}, ones(1, 2)) | unknown variable 'kernle': did you
         mean 'kernel'
     built(nn.Conv(2, (3, 3)), ones(1, 2)) | inputs must have shape (batch, 2 spatial dimensions, channels) for
         kernel_size=(3, 3), got (1, 2)
     nn.Dense(2, dtype="flaot16") | did you mean 'float16'
-    built(nn.Dense(2), ones(1, 2)).bias.assign(jnp.ones(2, "complex64")) | complex64 cannot be stored in float32
     built(nn.Dense(2), ones(1, 2)).bias.assign(ones(3)) | the new value of variable 'bias' must have shape (2,), got
         (3,)
     """,
