@@ -76,6 +76,7 @@ _UNNAMED = (
     "PolicyLike",
     "RegularizerFunction",
     "RulesLike",
+    "SampleWeight",
     "Transformer",
     "TypeNames",
     "Variables",
