@@ -201,7 +201,7 @@ class PolarsRules(RuleSet):
     def _allows_cast(self, operand: Operand, target: Format, may_cut: bool) -> bool:  # noqa: ARG002
         """As in the base class; an int that is too large for an exponent stays too large as an integer of any type."""
         is_exponent = type(operand.value) is not int or operand.value < _EXPONENTS.stop
-        return is_exponent or target.is_inexact or not target.is_of_arrays
+        return is_exponent or target.category != CATEGORIES[1] or not target.is_of_arrays
 
     def _assigned(self, value: Operand, into: Operand, how: Storing) -> Verdict:
         return self._objection(ASSIGN, (value, into)) or super()._assigned(value, into, how)
