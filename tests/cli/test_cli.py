@@ -198,12 +198,12 @@ def test_a_demo_in_a_terminal_shows_the_progress_of_each_run(monkeypatch):
 
 @pytest.mark.slow
 def test_a_demo_prints_the_caption_and_writes_its_picture_and_figures(run, tmp_path):
-    result = run("demo", "--epochs", "2", "--seed", "3", "--json", "f/d.json")
+    result = run("demo", "--epochs", "2", "--seed", "3", "--json", "d.json")
     assert result.exit_code == 0, result.output
     assert "Picture: out/demo/underflow.png" in result.stdout
     assert 'Policy("mixed_float16")' in result.stdout
     assert (tmp_path / "out/demo/underflow.png").read_bytes().startswith(b"\x89PNG")
-    data = json.loads((tmp_path / "f/d.json").read_text())
+    data = json.loads((tmp_path / "d.json").read_text())
     assert list(data) == ["underflow", "digits"]  # the case that takes a minute is only for those who name it
     assert 0.99 < data["underflow"]["underflowing_gradients"] < 1
     runs = [*data["underflow"]["runs"], *data["digits"]["runs"]]

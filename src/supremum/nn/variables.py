@@ -116,9 +116,9 @@ class Variable(VariableOperators):
         self._initializer: Initializer | None = None
         self._stored = None
         self._lender: Callable[[], jax.Array | None] | None = None
-        self.has_name = name is not None
-        self.name = checked_name(name) or "variable"
-        self.trainable = flag("trainable", trainable)
+        self.has_name: bool = name is not None
+        self.name: str = checked_name(name) or "variable"
+        self.trainable: bool = flag("trainable", trainable)
         self.is_of_layer = False
         self.follows_policy = False
         self.regularizer: RegularizerFunction | None = None
