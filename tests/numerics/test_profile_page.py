@@ -56,7 +56,7 @@ def test_results_of_zeros_come_last_in_the_order_of_largest_values():
 
 
 def test_a_page_without_profiles_or_histograms_says_so():
-    assert "No jitted function was called." in profile_page({})
+    assert "No call of a jitted function was measured." in profile_page({})
     page = profile_page({"f": profile(jnp.exp)(X)})
     assert "<title>Profile of f</title>" in page
     assert "<svg" not in page

@@ -46,7 +46,7 @@ def test_conversions_are_folded_into_a_line_of_their_own():
 
 
 def test_a_page_of_nothing_says_so():
-    assert "No jitted function was called." in casts_page({})
+    assert "No call of a jitted function was measured." in casts_page({})
     page = casts_page({"f": CastReport(())})
     assert "0 casts" in page
     assert "What widened first" not in page
