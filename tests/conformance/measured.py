@@ -34,8 +34,9 @@ def cells(tables, columns):
     for table in tables:
         for measured in table["measured"]:
             name, form = measured.split()
-            for row, answers in table["rows"].items():
-                for column, cell in zip(columns, answers.split(), strict=True):
+            for rows, answers in table["rows"].items():
+                row_cells = zip(columns, answers.split(), strict=True)
+                for row, (column, cell) in itertools.product(rows.split(), row_cells):
                     if cell == ".":
                         continue
                     if name == "unary":

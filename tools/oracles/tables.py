@@ -7,8 +7,8 @@ A document of calls with one or two operands has:
     refusals   {SIGN: REASON}: what the sign of a refusal stands for
     columns    the operands, in the order of the cells of a row
     tables     a list of tables. `measured` lists the operations and forms ("add function") with these results. `rows`
-               has a row for each left operand, with a cell for each column. Operations with one operand share a table,
-               which has a row for each operation
+               has a row for left operands with the same cells, with a cell for each column. Operations with one operand
+               share a table, which has a row for operations
     differing  {FORM: {OPERATIONS: {LEFT: "RIGHT=CELL ..."}}}: forms that mostly agree with the form in their name
                ("static function" with "function"); only the cells that differ are listed
     values     {"TYPE,VALUE": {OPERATION: outcome}}: Python scalars that the type cannot hold
@@ -26,10 +26,11 @@ import json
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 Call = Callable[..., Any]
 Table = dict[str, dict[str, str]]
+T = TypeVar("T")
 """{LEFT: {RIGHT: CELL}}, or {OPERATION: {OPERAND: CELL}} for operations with one operand."""
 
 
@@ -294,8 +295,8 @@ def with_numbers(
     return {"numbers": " ".join(map(str, numbers)), "values": values}
 
 
-def together(rows_of: Mapping[str, Mapping[str, str]]) -> list[tuple[list[str], dict[str, str]]]:
-    """Return each set of rows once, with the names that have it."""
+def together(rows_of: Mapping[str, T]) -> list[tuple[list[str], T]]:
+    """Return each row or set of rows once, with the names that have it."""
     found: dict[str, list[str]] = {}
     for name, rows in rows_of.items():
         found.setdefault(json.dumps(rows), []).append(name)
@@ -309,7 +310,10 @@ def as_text(measured: Mapping[str, Table], columns: Iterable[str]) -> list[dict[
         name: {left: " ".join(row.get(right, ".") for right in keys) for left, row in table.items()}
         for name, table in measured.items()
     }
-    return [{"measured": measured, "rows": rows} for measured, rows in together(rows)]
+    return [
+        {"measured": measured, "rows": {" ".join(lefts): row for lefts, row in together(rows)}}
+        for measured, rows in together(rows)
+    ]
 
 
 def differing(before: Mapping[str, Table], after: Mapping[str, Table], form: str) -> dict[str, dict[str, str]]:
