@@ -33,6 +33,7 @@ class RefusedCall:
         allows_cast: whether the rules allow a cast to a format; the last argument is whether the cast may drop parts.
         verdict: returns the verdict of the rules on other operands.
         runtime: the library that must carry out the call.
+        spelling: the library in `fix.SPELLINGS` whose code casts operands that are of no library.
     """
 
     operation: Operation
@@ -41,6 +42,7 @@ class RefusedCall:
     allows_cast: Callable[[Operand, Format, bool], bool]
     verdict: Callable[[Operation, Operands, Target | None], Verdict]
     runtime: Runtime
+    spelling: str
 
     def may_cast(self, position: int, row: Format, may_cut: bool) -> bool:
         """Whether a fix may cast an operand; a cast that keeps only the real part needs rules with a real part."""
@@ -65,6 +67,15 @@ def find_fix(call: RefusedCall, first: Iterable[DType]) -> Fix | None:
         call: the call; operands of the dtype of the array that is written into are not cast.
         first: the formats to cast to before any others, best first.
     """
+    fix = _find_casts(call, first)
+    if fix is None:
+        return None
+    library = next((operand.library for operand in call.operands if operand.library), call.spelling)
+    return fix.spelled_in(library, [bool(each.library) or call.runtime.holds(each) for each in call.operands])
+
+
+def _find_casts(call: RefusedCall, first: Iterable[DType]) -> Fix | None:
+    """As `find_fix`, in the code of the operands' own libraries."""
     if call.target is not None:
         if (fix := _fix_into(call, call.target[0])) is not None or call.operation is ASSIGN:
             return fix

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from supremum.decisions import ResultType, Verdict
 from supremum.formats import CATEGORIES, FORMATS, as_format
+from supremum.rules.verdicts import ALREADY
 
 T = TypeVar("T")
 INTEGERS: tuple[str, ...] = tuple(row.name for row in FORMATS if row.category == "integer")
@@ -56,8 +57,9 @@ class Reduction:
         """
         assert met.result is not None
         own = as_format(met.result.dtype)
+        promoted = tuple(sentence for sentence in met.reason if sentence != ALREADY)  # a single operand always has it
         if own.category not in self.accepts or own.name in self.lacks:
-            return Verdict.refuse(*met.reason, f"{framework} has no {name} of {own}")
+            return Verdict.refuse(*promoted, f"{framework} has no {name} of {own}")
         gives = as_format(self.gives.get(own.name, own))
         falls = CATEGORIES.index(gives.category) < CATEGORIES.index(own.category)
         computes = as_format(self.accumulates.get(own.name, own if falls else gives))
@@ -71,7 +73,7 @@ class Reduction:
             rest = f", and wraps around beyond {computes.max}"
         how = (f"it is accumulated in {computes}{rest}",) if name in _ACCUMULATING else ()
         weak = self.keeps_weak and met.result.weak
-        return Verdict(ResultType(gives.dtype, weak), (computes.dtype,), (*met.reason, reason, *how))
+        return Verdict(ResultType(gives.dtype, weak), (computes.dtype,), (*promoted, reason, *how))
 
 
 NARROW_FLOATS: tuple[str, ...] = tuple(row.name for row in FORMATS if row.category == "float" and row.bits < 32)

@@ -30,7 +30,6 @@ from supremum.rules.reductions import Reduction, standard
 from supremum.rules.runtimes import EVERYTHING, Runtime
 from supremum.rules.shared_cache import Memory, memory_of_values
 from supremum.rules.verdicts import (
-    ALREADY,
     LOSSES_AS_DIVISION,
     Storing,
     Target,
@@ -392,10 +391,7 @@ class RuleSet(ABC):
             number = TYPE_OF_CATEGORY[operands[0].category].__name__
             return Verdict.refuse(f"{operation.name} needs an array, got Python {number}")
         met = self._meet(operation, operands)
-        if met.result is None:
-            return met
-        reason = tuple(sentence for sentence in met.reason if sentence != ALREADY)  # one operand always does
-        return row.verdict(operation.name, framework, replace(met, reason=reason))
+        return met if met.result is None else row.verdict(operation.name, framework, met)
 
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
         """The verdict on a call; rule sets with irregular operations override this."""
@@ -433,12 +429,8 @@ class RuleSet(ABC):
         if not self._is_measured(operation) or any(operand.is_missing_value for operand in operands):
             return None  # no cast changes that
         operands, target = self.columns.seen(operands, target)
-        call = RefusedCall(operation, operands, target, self._allows_cast, self._verdict, runtime)
-        fix = find_fix(call, self._first_targets(operands))
-        if fix is None:
-            return None
-        library = next((operand.library for operand in operands if operand.library), self.spelling)
-        return fix.spelled_in(library, [bool(each.library) or runtime.holds(each) for each in operands])
+        call = RefusedCall(operation, operands, target, self._allows_cast, self._verdict, runtime, self.spelling)
+        return find_fix(call, self._first_targets(operands))
 
     def _first_targets(self, operands: Operands) -> Iterable[DType]:  # noqa: ARG002
         """Formats that a fix casts operands to before any others, best first."""
