@@ -43,6 +43,22 @@ def compiled(function, given):
     return made, time.perf_counter() - start
 
 
+def interleaved(benchmark, functions, given):
+    """Return the seconds of each function in each round."""
+    rounds = []
+
+    def measure():
+        seconds = []
+        for function in functions:
+            start = time.perf_counter()
+            jax.block_until_ready(function(*given))
+            seconds.append(time.perf_counter() - start)
+        rounds.append(seconds)
+
+    benchmark.pedantic(measure, rounds=20, warmup_rounds=2)
+    return rounds[2:]
+
+
 @pytest.mark.parametrize("histogram", [False, True], ids=["counts", "histogram"])
 @pytest.mark.parametrize("batch", [128, 1024])
 def test_a_training_step(benchmark, figures, batch, histogram):
@@ -52,17 +68,7 @@ def test_a_training_step(benchmark, figures, batch, histogram):
     for _ in range(3):
         programs, seconds = zip(*(compiled(function, given) for function in both), strict=True)
         compiling.append(seconds)
-    running = []
-
-    def measure():
-        seconds = []
-        for program in programs:
-            start = time.perf_counter()
-            jax.block_until_ready(program(*given))
-            seconds.append(time.perf_counter() - start)
-        running.append(seconds)
-
-    benchmark.pedantic(measure, rounds=20, warmup_rounds=2)
+    running = interleaved(benchmark, programs, given)
     counted = "four formats and exponents" if histogram else "four formats"
     what = f"a step of {LAYERS} layers of width {WIDTH}, batch {batch:,}, {counted}"
     figures.compare(f"{what}, profiled", *zip(*running, strict=True), "the step")
@@ -75,17 +81,7 @@ MEASURES = {"profile": profile, "first_nonfinite": first_nonfinite, "attribute":
 @pytest.mark.parametrize("name", MEASURES)
 def test_a_later_call(benchmark, figures, name):
     given, jitted = arguments(128), jax.jit(step)
-    both, taken = (MEASURES[name](jitted), jitted), []
-
-    def measure():
-        seconds = []
-        for function in both:
-            start = time.perf_counter()
-            jax.block_until_ready(function(*given))
-            seconds.append(time.perf_counter() - start)
-        taken.append(seconds)
-
-    benchmark.pedantic(measure, rounds=20, warmup_rounds=2)
+    taken = interleaved(benchmark, (MEASURES[name](jitted), jitted), given)
     what = f"a jitted step of {LAYERS} layers of width {WIDTH}, batch 128, under {name}, in later calls"
     figures.compare(what, *zip(*taken, strict=True), "the step")
 

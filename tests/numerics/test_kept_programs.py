@@ -7,7 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
+from supremum.jaxprs import traced_call
 from supremum.numerics import attribute, first_nonfinite, profile
 from supremum.numerics.kept_programs import KeptPrograms
 from supremum.numerics.undone_promotions import promotion_costs
@@ -91,6 +93,88 @@ def test_arguments_are_not_kept_and_programs_are_freed_with_the_function(name):
     del own, measured
     gc.collect()
     assert freed() is None
+
+
+SQUARE, ONES = np.ones((2, 2), "float32"), [jnp.full((2, 2), float(number)) for number in range(2)]
+# A maker of functions, and what to make two of that must not share a program; each runs at one position.
+OTHERS = {
+    "another primitive": (lambda op: lambda x: op(x), (lax.sin, lax.cos)),
+    "another number": (lambda number: lambda x: x * number, (2.0, 3.0)),
+    "another parameter": (lambda axis: lambda x: lax.rev(x, (axis,)), (0, 1)),
+    "other operands": (lambda at: lambda x: lax.sub(*(x, lax.sin(x))[:: 2 * at - 1]), (0, 1)),
+    "another constant": (lambda constant: lambda x: x * constant, ONES),
+    "another result": (lambda at: lambda x: (lax.sin(x), lax.cos(x))[at], (0, 1)),
+    "another result that is no array": (lambda text: lambda x: (lax.sin(x), text), ("a", "b")),
+    "results that cannot be hashed": (lambda each: lambda x: (lax.sin(x), each), ({1}, {2})),
+}
+
+
+def kept_programs():
+    """Kept programs, and the list of the calls that were prepared."""
+    prepared = []
+
+    def prepare(call):
+        prepared.append(call)
+        return object()
+
+    return KeptPrograms(prepare), prepared
+
+
+def call_of(function, *args):
+    return traced_call(function, args, {}, "the test")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_functions_that_differ_have_different_programs(name):
+    make, (one, other) = OTHERS[name]
+    (kept, _), one, other = kept_programs(), make(one), make(other)
+    first = kept.of(call_of(one, SQUARE))
+    assert kept.of(call_of(other, SQUARE)) is not first
+    assert (kept.of(call_of(one, SQUARE)) is first) == (name != "results that cannot be hashed")
+    assert kept.of(call_of(one, SQUARE.astype("float16"))) is not first
+
+
+def test_equal_operations_of_different_lines_have_different_programs():
+    kept, _ = kept_programs()
+    functions = (
+        lambda x: lax.sin(x),
+        lambda x: lax.sin(x),
+    )
+    one, other = (kept.of(call_of(function, SQUARE)) for function in functions)
+    assert one is not other
+
+
+def test_eight_programs_are_kept_and_each_is_prepared_once():
+    kept, prepared = kept_programs()
+    sizes = [np.ones(size, "float32") for size in range(1, 9)]
+    first = [kept.of(call_of(lax.sin, x)) for x in sizes]
+    assert [kept.of(call_of(lax.sin, x)) for x in sizes] == first
+    assert len(prepared) == 8
+    kept.of(call_of(lax.sin, np.ones(9, "float32")))
+    assert kept.of(call_of(lax.sin, sizes[0])) is not first[0]
+
+
+def test_constants_stay_alive_with_their_program():
+    """Their identities are part of what programs are found by."""
+    (kept, prepared), constants = kept_programs(), [jnp.full(2, 3.0)]
+    kept.of(call_of(lambda x: x * constants[0], np.ones(2, "float32")))
+    constant = weakref.ref(constants.pop())
+    prepared.clear()
+    gc.collect()
+    assert constant() is not None
+    del kept
+    gc.collect()
+    assert constant() is None
+
+
+def test_calls_of_tracers_and_of_mutable_objects_are_not_kept():
+    nnx = pytest.importorskip("flax.nnx")
+    kept, prepared = kept_programs()
+    jax.jit(lambda x: kept.of(call_of(lax.sin, x)) and x)(SQUARE)
+    jax.jit(lambda y: kept.of(call_of(lambda x: x * y, SQUARE)) and y)(SQUARE)
+    kept.of(call_of(nnx.Linear(2, 2, rngs=nnx.Rngs(0)), SQUARE))
+    assert len(prepared) == 3
+    assert not kept._kept
 
 
 def test_a_call_that_jax_traces_keeps_nothing():

@@ -10,6 +10,7 @@ require(__name__, "jax")
 from supremum.jax_compat import CALLS, CUSTOM_VMAP, WITH_RULE
 from supremum.jaxprs.array_leaves import call_key as call_key
 from supremum.jaxprs.array_leaves import has_tracers as has_tracers
+from supremum.jaxprs.array_leaves import if_hashable as if_hashable
 from supremum.jaxprs.array_leaves import is_array as is_array
 from supremum.jaxprs.array_leaves import split_arrays as split_arrays
 from supremum.jaxprs.equations import CAST_SCOPE as CAST_SCOPE

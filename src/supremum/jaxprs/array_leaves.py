@@ -44,6 +44,15 @@ def call_key(arguments: PyTree) -> Hashable | None:
         (leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) if is_array(leaf) else (type(leaf), leaf)
         for leaf in leaves
     )  # fmt: skip
+    return if_hashable(key)
+
+
+def if_hashable(key: Hashable) -> Hashable | None:
+    """Return a key, or None if a part of it cannot be hashed.
+
+    >>> if_hashable((1, "a")), if_hashable((1, []))
+    ((1, 'a'), None)
+    """
     try:
         hash(key)
     except TypeError:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
-import jax
 from jax.extend.core import JaxprEqn, Literal
 
 from supremum.bounded_cache import Bounded
-from supremum.jaxprs import TracedCall, has_tracers, line_of
+from supremum.jaxprs import TracedCall, call_key, has_tracers, if_hashable, line_of
 
 T = TypeVar("T")
 
@@ -58,8 +57,8 @@ class KeptPrograms(Generic[T]):
 
 def _key_of(call: TracedCall) -> Hashable | None:
     """What the program of a call computes, and where; None if it is not known, or valid in this trace only."""
-    program = call.program
-    if call.is_lifted or has_tracers((call.arrays, program.consts)):
+    program, results = call.program, call_key(call.result_of(call.program.out_avals))
+    if call.is_lifted or results is None or has_tracers((call.arrays, program.consts)):
         return None
     jaxpr, numbers = program.jaxpr, dict[Any, int]()
 
@@ -73,14 +72,8 @@ def _key_of(call: TracedCall) -> Hashable | None:
             tuple(map(atom, each.invars)), tuple(map(atom, each.outvars)),
         )  # fmt: skip
 
-    others, tree = jax.tree.flatten(call.result_of(program.out_avals))
     key = (
-        *(tuple(map(atom, each)) for each in (jaxpr.constvars, jaxpr.invars)),
+        results, *(tuple(map(atom, each)) for each in (jaxpr.constvars, jaxpr.invars)),
         tuple(map(id, program.consts)), tuple(map(equation, jaxpr.eqns)), tuple(map(atom, jaxpr.outvars)),
-        tree, tuple((type(each), each) for each in others),
     )  # fmt: skip
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return key
+    return if_hashable(key)
