@@ -37,6 +37,20 @@ def test_short_names_that_numpy_reads_otherwise_are_refused(named, dtype, here, 
         named(dtype)
 
 
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "float16"])
+def test_array_helpers_make_arrays_in_the_compute_dtype(policy):
+    layer = nn.Dense(1, dtype=policy)
+    expected = {
+        "full": np.full((2, 3), 1.5), "zeros": np.zeros((2, 3)), "ones": np.ones((2, 3)), "eye": np.eye(2, 3),
+        "arange": np.arange(1, 9, 3), "constant": np.array([[1.0, 2.0]]),
+    }  # fmt: skip
+    arguments = {"full": ((2, 3), 1.5), "eye": (2, 3), "arange": (1, 9, 3), "constant": ([[1.0, 2.0]],)}
+    for name, values in expected.items():
+        array = getattr(layer, name)(*arguments.get(name, ((2, 3),)))
+        assert (array.dtype, array.tolist()) == (layer.compute_dtype, values.tolist()), name
+        assert getattr(layer, name)(*arguments.get(name, ((2, 3),)), dtype="float32").dtype == "float32"
+
+
 ACTIVATIONS = {
     "leaky_relu": (nn.LeakyReLU, functional.leaky_relu),
     "elu": (nn.ELU, functional.elu),

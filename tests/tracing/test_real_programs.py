@@ -16,6 +16,7 @@ from flax import nnx
 from mixed_precision.autocasting.programs import PROGRAMS as AUTOCAST_PROGRAMS
 from mixed_precision.autocasting.programs import warns_of_left
 from optional_packages import import_or_skip
+from supremum.jaxprs import callees, walk
 from supremum.mixed_precision import autocast
 from supremum.tracing import casts
 from tracing.lowered import converts
@@ -144,6 +145,9 @@ def test_casts_inside_of_a_library_primitive_are_found(transform):
     assert {cast.file for cast in report} == {__file__}
     assert all(cast.expression.startswith("lineax.linear_solve(") for cast in report)
     assert set(report.by_class) == {"library"}
+    equations = [site.equation for site in walk(jax.make_jaxpr(transform(solve))(*arguments))]
+    called = {(each.parameter, each.trips) for equation in equations for each in callees(equation)}
+    assert {each for each in called if each[0] == "impl"} == {("impl", 1)}
 
 
 # Casts that the lowered text does not write as conversions: complex and real parts, random bits, LAPACK's names.
