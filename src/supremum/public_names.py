@@ -20,6 +20,7 @@ def public_names(namespace: Mapping[str, Any]) -> list[str]:
     return sorted({*namespace["__all__"], *(name for name in namespace if name.startswith("__"))})
 
 
+# By the place of each thing here: its names in Keras, Flax and PyTorch, and its own name if it is sought elsewhere.
 _NAMES_ELSEWHERE = {
     "nn.Conv": "Conv1D Conv2D Conv3D DepthwiseConv1D DepthwiseConv2D Conv1d Conv2d Conv3d",
     "nn.ConvTranspose": "Conv1DTranspose Conv2DTranspose Conv3DTranspose ConvTranspose2d",
@@ -54,8 +55,6 @@ _NAMES_ELSEWHERE = {
     "optimizers.RMSprop": "RMSprop",
     "optimizers.SGD": "SGD",
 }
-# By the place of each thing here: its names in Keras, Flax and PyTorch, and its own name if it is sought elsewhere.
-
 OUR_NAME = {name: ours for ours, names in _NAMES_ELSEWHERE.items() for name in names.split()}
 
 
