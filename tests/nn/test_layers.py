@@ -353,6 +353,22 @@ def test_promote_dtype_takes_variables_and_refuses_caches():
         nn.promote_dtype(nn.KeyValueCache.empty(2, 3, 4, 5, dtype="float16"))
 
 
+def test_an_error_of_build_is_about_the_first_input_only_if_that_is_none():
+    class Failing(nn.Layer):
+        def build(self, input_shape):
+            raise TypeError("of its own")
+
+        def call(self, x):
+            return x
+
+    for first, error, message in (
+        (None, OperandError, "got None, and failed: of its own"),
+        (1.0, TypeError, "^of its"),
+    ):
+        with pytest.raises(error, match=message):
+            Failing()(first)
+
+
 def test_inputs_that_are_not_arrays_raise_errors_of_this_library():
     makers = [make for make, *_ in LAYERS.values()]
     makers += [nn.LayerNorm, nn.RMSNorm, nn.InstanceNorm, lambda: nn.GroupNorm(3), lambda: nn.LSTMCell(2)]

@@ -595,6 +595,10 @@ def test_variables_without_a_name_take_that_of_their_attribute():
     outer = built(nn.SequentialNetwork([Unnamed()]), jnp.ones((1, 2)))
     assert {*outer.variables} == {f"unnamed/{name}" for name in names}
     assert nn.Variable(2).name == "variable"
+    (shift,) = [each for each in layer.own_variables() if each.name == "shift"]
+    layer.other = shift  # the first attribute gave it its name
+    del layer.shift
+    assert [each.name for each in layer.own_variables() if each is shift] == ["shift"]
 
 
 def test_variables_have_the_constraint_that_they_were_given():

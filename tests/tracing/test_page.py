@@ -15,6 +15,18 @@ def program(x, w, scale):
     return h @ w, jnp.mean(x), x.astype(jnp.float16), h < scale
 
 
+def inner(x, y):
+    return x * y
+
+
+def outer(x, y):
+    return inner(x, y) + 1
+
+
+def outermost(x, y):
+    return outer(x, y)
+
+
 @pytest.fixture(scope="module")
 def page():
     return casts_page({"<program>": casts(program)(X, W, SCALE)})
@@ -37,6 +49,15 @@ def test_a_page_has_title_totals_source_path_and_fix(page):
     ):
         assert said in page
     assert "http" not in page.replace("http-equiv", "")
+
+
+def test_a_cast_lists_the_calls_around_it_innermost_first():
+    page = casts_page({"f": casts(outermost)(jnp.ones(4, "bfloat16"), jnp.ones(4))})
+    line = outer.__code__.co_firstlineno + 1
+    assert (
+        f"<li>test_page.py:{line} outer: <code>inner(x, y)</code></li>"
+        f"<li>test_page.py:{line + 4} outermost: <code>outer(x, y)</code></li></ol>"
+    ) in page
 
 
 def test_conversions_are_folded_into_a_line_of_their_own():
