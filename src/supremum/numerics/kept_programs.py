@@ -26,7 +26,7 @@ class KeptPrograms(Generic[T]):
     Args:
         prepare: makes what is kept, from the first call of a program.
 
-    >>> import jax.numpy as jnp
+    >>> import jax, jax.numpy as jnp
     >>> from supremum.jaxprs import traced_call
     >>> kept, step = KeptPrograms(lambda call: [call.program]), jax.jit(jnp.sin)
     >>> one, other = (

@@ -247,7 +247,7 @@ class Trainer:
                 self._key = jnp.array(jax.random.key_data(checkpoint.rng))
                 self.count = jnp.array(checkpoint.step, jnp.int32)
                 self.epoch, self.evaluator.seed = checkpoint.extra["epoch"], checkpoint.extra["seed"]
-                self._log, self._means = self._empty_log(), self.evaluator.initial_means()
+                self._means = self.evaluator.initial_means()
 
             _change_whole(load_all)
             return self.epoch
@@ -369,7 +369,8 @@ class Trainer:
         callbacks = run.callbacks
         parts_of_log: list[Any] = []
         steps_taken = fetched = 0
-        self._means = self.evaluator.initial_means()
+        # An epoch that was interrupted may have left both.
+        self._log, self._means = self._empty_log(), self.evaluator.initial_means()
         scaling = scaling_of(self.optimizer.state)
         self._skipped_before = 0 if scaling is None else int(scaling.num_skipped_steps)
         # The seed and the epoch determine the order of examples, so resumed training repeats it.
@@ -388,7 +389,7 @@ class Trainer:
             steps_taken += steps
             if steps_taken - fetched + self._training.steps_per_execution > len(self._log.rows):
                 parts_of_log.append(self._fetch_log())
-                fetched = steps_taken
+                self._log, fetched = self._empty_log(), steps_taken
             callbacks.call_after_batch("on_train_batch_end", steps_taken - 1, self._logs)
             if run.should_stop():
                 break
@@ -422,7 +423,6 @@ class Trainer:
 
     def _fetch_log(self) -> Any:
         rows = self._log.fetch()
-        self._log = self._empty_log()
         self._skipped_steps.add(rows)
         return rows
 
