@@ -353,4 +353,7 @@ def objects(folder: Path) -> dict[str, tuple[typing.Callable[[], typing.Any], st
         "Mean": (training.Mean, "update update_state"), "MeanSquaredError": (training.MeanSquaredError, "__call__"),
         "Checkpoint": (lambda: training.Checkpoint({"a": ones(2)}), "save load"),
         "History": (lambda: model().history, "plot"),
+        **{type(each).__name__: (lambda each=each: each, "__call__") for each in (
+            nn.MaxNorm(), nn.MinMaxNorm(), nn.NonNeg(), nn.UnitNorm(), nn.L1(), nn.L2(), nn.L1L2()
+        )},
     }  # fmt: skip

@@ -206,7 +206,7 @@ OF_COMPUTATIONS = {
     Concatenate(2)([ones(2, 3)]) | axis must be within -2 to 1 for an array of 2 dimensions, got (2,)
     Concatenate()([ones(2, 3), ones(3)]) | Concatenate needs arrays of the same shape except for axis -1, got (2, 3)
         and (3,)
-    Concatenate()([ones(), ones()]) | axis must be within 0 to -1 for an array of 0 dimensions, got (-1,)
+    Concatenate()([ones(), ones()]) | axis must be an axis of the array, which has none, got (-1,)
     """,
     ("models", ValueError): """
     nn.Network(x, nn.Dense(1)(nn.Input((2,)))) | depend on SymbolicTensor… not among the inputs
@@ -428,10 +428,10 @@ OF_COMPUTATIONS = {
     softmax(ones(2), dtype="int32") | dtype must be floating-point or complex, got int32; use dtype='float32'
     softmax(ones(2), mask=jnp.ones((3, 1), bool)) | must broadcast to the shape of x, (2,), got (3, 1)
     softmax(ones(2, 3), 2) | axis must be within -2 to 1 for an array of 2 dimensions, got 2
-    softmax(ones()) | axis must be within 0 to -1 for an array of 0 dimensions, got -1
+    softmax(ones()) | axis must be an axis of the array, which has none, got -1
     log_softmax(ones(2), dtype="int32") | dtype must be floating-point or complex, got int32; use dtype='float32'
     log_softmax(ones(2), mask=jnp.ones((3, 1), bool)) | must broadcast to the shape of x, (2,), got (3, 1)
     log_softmax(ones(2, 3), 2) | axis must be within -2 to 1 for an array of 2 dimensions, got 2
-    log_softmax(ones()) | axis must be within 0 to -1 for an array of 0 dimensions, got -1
+    log_softmax(ones()) | axis must be an axis of the array, which has none, got -1
     """,
 }

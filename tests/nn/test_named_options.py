@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from supremum import mixed_precision, nn, optimizers, training
-from supremum.errors import ArgumentError, UnknownNameError
+from supremum.errors import ArgumentError, OperandError, UnknownNameError
 
 X = np.linspace(-1, 1, 24, dtype="float32").reshape(2, 4, 3)
 WITH_ACTIVATION = {
@@ -165,3 +165,45 @@ def test_lambda_calls_a_function():
 def test_loss_scale_optimizer_is_in_mixed_precision_too(recwarn):
     assert mixed_precision.LossScaleOptimizer is optimizers.LossScaleOptimizer
     assert not recwarn
+
+
+CONSTRAINTS = (nn.MaxNorm(), nn.MinMaxNorm(), nn.NonNeg(), nn.UnitNorm())
+REGULARIZERS = (nn.L1(), nn.L2(), nn.L1L2())
+NOT_FLOATING = {
+    "None": (None, "None; use {}=jnp.asarray([1.0, 2.0])"),
+    "text": ("junk", "'junk'; use {}=jnp.asarray([1.0, 2.0])"),
+    "list": ([1.0, 2.0], "[1.0, 2.0]; use {}=jnp.asarray([1.0, 2.0])"),
+    "objects": (np.asarray([None]), "array([None], dtype=object); use {}=jnp.asarray([1.0, 2.0])"),
+    "int": (3, "int; use jnp.asarray({}, 'float32')"),
+    "bools": (jnp.ones(2, bool), "bool[2]; use {}.astype('float32')"),
+    "integers of NumPy": (np.ones((2, 3), "int64"), "int64[2, 3]; use {}.astype('float32')"),
+    "int4": (jnp.ones(2, "int4"), "int4[2]; use {}.astype('float32')"),
+}
+
+
+@pytest.mark.parametrize(("value", "message"), NOT_FLOATING.values(), ids=NOT_FLOATING)
+def test_constraints_and_regularizers_take_floating_arrays_only(value, message):
+    cases = [(each, "w", "real floating-point") for each in CONSTRAINTS]
+    cases += [(each, "x", "floating-point or complex") for each in REGULARIZERS]
+    for function, name, kind in cases:
+        with pytest.raises(OperandError) as caught:
+            function(value)
+        must = f"{name} of {type(function).__name__} must be a {kind} array"
+        assert str(caught.value) == f"{must}, got {message.format(name)}"
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=repr)
+def test_constraints_refuse_complex_numbers(constraint):
+    with pytest.raises(OperandError) as caught:
+        constraint(jnp.ones(2, "complex64"))
+    name = type(constraint).__name__
+    assert str(caught.value) == f"w of {name} must be a real floating-point array, got complex64[2]; use w.real"
+
+
+def test_norms_are_computed_over_axes_of_the_weight():
+    with pytest.raises(ArgumentError, match=r"^axis must be an axis of the array, which has none, got 0$"):
+        nn.MaxNorm()(1.5)
+    assert (
+        nn.MaxNorm(1.0, axis=None)(jnp.asarray([[3.0, 0], [0, 4]])).round(3).tolist()
+        == jnp.asarray([[0.6, 0], [0, 0.8]]).tolist()
+    )

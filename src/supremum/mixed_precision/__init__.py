@@ -54,6 +54,7 @@ from supremum.mixed_precision.pytrees import OptaxOptimizer as OptaxOptimizer
 from supremum.mixed_precision.pytrees import all_finite, cast_floating, select_tree
 from supremum.mixed_precision.pytrees import as_loss as as_loss
 from supremum.mixed_precision.pytrees import as_optax as as_optax
+from supremum.mixed_precision.pytrees import as_real_floating as as_real_floating
 from supremum.mixed_precision.pytrees import described as described
 from supremum.mixed_precision.pytrees import is_array as is_array
 from supremum.mixed_precision.pytrees import is_floating as is_floating

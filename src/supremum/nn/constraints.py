@@ -14,11 +14,12 @@ import jax.numpy as jnp
 from supremum.argument_checks import real_within
 from supremum.errors import ArgumentError
 from supremum.mixed_precision import widen
+from supremum.nn.functional import as_axes, as_floating
 from supremum.nn.named_options import as_option
 
 ConstraintFunction: TypeAlias = Callable[[Any], Any]
 """A function of a weight's value that returns the value to use instead: a `Constraint`, or a function of the user."""
-Axis: TypeAlias = int | tuple[int, ...]
+Axis: TypeAlias = int | tuple[int, ...] | None
 
 _EPSILON = 1e-7  # as in Keras
 
@@ -38,8 +39,12 @@ class Constraint(ABC):
 
         Args:
             w: a real floating array of any shape.
+
+        Raises:
+            OperandError: for anything else; a `TypeError`.
         """
-        return self.constrain(widen(w)).astype(w.dtype)
+        array = as_floating(type(self).__name__, "w", w)
+        return self.constrain(widen(array)).astype(array.dtype)
 
     @abstractmethod
     def constrain(self, w: jax.Array) -> jax.Array:
@@ -68,6 +73,7 @@ class MinMaxNorm(Constraint):
         max_value: the largest norm.
         rate: how much of the way to that range a step goes, from 0 to 1.
         axis: the axes over which a norm is computed; the default, the first axis, is the inputs of a `Dense` kernel.
+            None is all axes.
 
     Raises:
         ArgumentError: for norms below 0 or in the wrong order, or a rate out of its range; a `ValueError`.
@@ -144,7 +150,8 @@ class UnitNorm(Constraint):
 
 
 def _norms(w: jax.Array, axis: Axis) -> jax.Array:
-    return jnp.sqrt(jnp.sum(jnp.square(w), axis, keepdims=True))
+    axes = None if axis is None else as_axes("axis", axis, w.ndim)
+    return jnp.sqrt(jnp.sum(jnp.square(w), axes, keepdims=True))
 
 
 _NAMED: dict[str, Constraint] = {

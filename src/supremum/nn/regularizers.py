@@ -16,6 +16,7 @@ import jax.numpy as jnp
 
 from supremum.argument_checks import real_within
 from supremum.mixed_precision import widen
+from supremum.nn.functional import as_floating
 from supremum.nn.named_options import as_option
 
 RegularizerFunction: TypeAlias = Callable[[Any], Any]
@@ -44,8 +45,11 @@ class Regularizer(ABC):
 
         Returns:
             A real scalar of at least float32.
+
+        Raises:
+            OperandError: for anything else; a `TypeError`.
         """
-        return self.penalty(widen(x))
+        return self.penalty(widen(as_floating(type(self).__name__, "x", x, or_complex=True)))
 
     @abstractmethod
     def penalty(self, x: jax.Array) -> jax.Array:

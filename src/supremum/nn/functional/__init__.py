@@ -9,6 +9,7 @@ from supremum.nn.functional.attention import dot_product_attention, rotary_embed
 from supremum.nn.functional.convolution import conv, conv_transpose
 from supremum.nn.functional.dropout import as_key as as_key
 from supremum.nn.functional.dropout import dropout
+from supremum.nn.functional.dtype_promotion import as_floating as as_floating
 from supremum.nn.functional.dtype_promotion import check_held as check_held
 from supremum.nn.functional.dtype_promotion import common_dtype, promote_dtype
 from supremum.nn.functional.dtype_promotion import new_array as new_array

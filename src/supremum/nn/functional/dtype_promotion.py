@@ -14,8 +14,9 @@ import numpy as np
 
 from supremum.argument_checks import pytree
 from supremum.arrays import RuntimeDtypeError, narrowed
-from supremum.errors import ArgumentError, OperandError, shortened, shown
+from supremum.errors import ArgumentError, OperandError, UnknownDtypeError, shortened, shown
 from supremum.formats import DType, argument_dtype, as_format, at_least_float32
+from supremum.mixed_precision import as_real_floating, described
 from supremum.operands import OperandLike, as_operand
 from supremum.promotion import promote_types, result_type
 from supremum.rules import get_rules, held_dtype
@@ -189,6 +190,38 @@ def as_array(name: str, value: ArrayLike, dtype: DType | None = None) -> jax.Arr
     except Exception as error:  # of any kind, since the value itself may raise
         limit = "" if dtype is None else f" that fit in {dtype}"
         raise OperandError(f"{name} must be an array of numbers{limit}, got {shown(value)}") from error
+
+
+def as_floating(operation: str, name: str, value: ArrayLike, *, or_complex: bool = False) -> jax.Array:
+    """Convert an array of real floating numbers to a JAX array.
+
+    Args:
+        operation: the name of the operation, for the message.
+        name: the name of the argument.
+        value: an array of any library, or a Python number.
+        or_complex: whether complex numbers are allowed too.
+
+    Raises:
+        OperandError: for anything else; a `TypeError`.
+
+    >>> as_floating("UnitNorm", "w", jnp.ones(2, "int32"))
+    Traceback (most recent call last):
+        ...
+    supremum.errors.OperandError: w of UnitNorm must be a real floating-point array, got int32[2]; use \
+w.astype('float32')
+    """
+    kinds = ("float", "complex") if or_complex else ("float",)
+    kind = "floating-point or complex" if or_complex else "real floating-point"
+    must = f"{name} of {operation} must be a {kind} array"
+    try:
+        shape_of(name, value)
+        array = as_array(name, value)
+        category = as_format(array.dtype).category
+    except (OperandError, UnknownDtypeError) as error:
+        raise OperandError(f"{must}, got {shown(value)}; use {name}=jnp.asarray([1.0, 2.0])") from error
+    if category not in kinds:
+        raise OperandError(f"{must}, got {described(value)}; use {as_real_floating(name, value)}")
+    return array
 
 
 def new_array(

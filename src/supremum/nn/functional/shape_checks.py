@@ -139,6 +139,8 @@ def as_axes(name: str, axes: object, ndim: int) -> tuple[int, ...]:
     """
     numbers = axis_numbers(name, axes)
     missing = [axis for axis in numbers if not -ndim <= axis < ndim]
+    if missing and ndim == 0:
+        raise ArgumentError(f"{name} must be an axis of the array, which has none, got {shown(axes)}")
     if missing:
         raise ArgumentError(
             f"{name} must be within {-ndim} to {ndim - 1} for an array of {ndim} dimensions, got {shown(axes)}"
