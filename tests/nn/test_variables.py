@@ -635,3 +635,11 @@ def test_set_weights_is_all_or_nothing():
         assert [*map(np.array_equal, layer.get_weights(), before)] == [True, True]
     layer.set_weights(value + 1 for value in before)
     assert [*map(np.array_equal, layer.get_weights(), [value + 1 for value in before])] == [True, True]
+
+
+def test_variables_have_methods_for_users_only():
+    public = {name for name in vars(nn.Variable) if not name.startswith("_")}
+    assert public == {
+        "assign", "assign_add", "assign_mul", "assign_sub", "dtype", "gather_nd", "is_initialized", "nbytes", "ndim",
+        "read_stored", "read_value", "shape", "size", "sparse_read", "true_dtype", "value",
+    }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from supremum.mixed_precision import NarrowingReport, Policy, PolicyMap, narrow
 from supremum.nn.layer import Layer, as_layer
+from supremum.nn.variables import replace_value
 from supremum.typing import DTypeLike
 
 
@@ -44,5 +45,5 @@ def cast_variables(layer: Layer, policy: Policy | PolicyMap | DTypeLike) -> Narr
     variables = {path: each for path, each in as_layer(layer).variables.items() if each.follows_policy}
     tree, report = narrow({path: variable.read_stored() for path, variable in variables.items()}, policy)
     for path, variable in variables.items():
-        variable.replace(tree[path])
+        replace_value(variable, tree[path])
     return report

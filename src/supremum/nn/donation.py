@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from supremum.errors import shown
-from supremum.nn.variables import UninitializedError, Variable
+from supremum.nn.variables import UninitializedError, Variable, lend_value, take_back
 from supremum.typing import PyTree
 
 
@@ -62,7 +62,7 @@ class Donation:
             values = self._values | copy_tree(changed) if changed else self._values
             self._values, self._returned = values, current
             for path, variable in self._variables.items():
-                variable.lend(self._lenders[path])
+                lend_value(variable, self._lenders[path])
             self._returned = None
         return self._values
 
@@ -79,7 +79,7 @@ class Donation:
         returned = self._values if self._returned is None else self._returned
         self._returned, self._values = returned, {}
         for path, value in returned.items():
-            self._variables[path].take_back(value, self._lenders[path])
+            take_back(self._variables[path], value, self._lenders[path])
         self._returned = {}
 
     def _return_all(self, path: str) -> jax.Array | None:
@@ -98,7 +98,7 @@ class Donation:
                     returned = copy_tree(self._values)
                 self._returned = returned
                 for name, variable in self._variables.items():
-                    variable.take_back(returned[name], self._lenders[name])
+                    take_back(variable, returned[name], self._lenders[name])
             return returned.get(path)  # None if another thread has ended the loan: the variable has its value
 
 

@@ -38,7 +38,7 @@ from supremum.nn.regularizers import RegularizerFunction, as_regularizer
 from supremum.nn.scopes import OUTPUT, current_overlay, is_declaring, marks_outputs, next_random_key
 from supremum.nn.summary import Summary, summary_of
 from supremum.nn.symbolic import SymbolicValue, call_symbolically, is_symbolic, spec_of
-from supremum.nn.variables import AutoCastVariable, Variable, checked_name
+from supremum.nn.variables import AutoCastVariable, Variable, checked_name, declare_variable
 from supremum.typing import ArrayLike, DTypeLike, PyTree, Scalar
 
 
@@ -332,7 +332,8 @@ class Layer(Module["Layer"], Configurable, ABC):
         compute = self._autocast_dtype()
         casts = flag("autocast", autocast) and compute is not None and row.kind is Kind.FLOAT and row.dtype != compute
         kind = AutoCastVariable if casts else Variable
-        variable = kind.declare(sizes, row.dtype, as_initializer(initializer), name, trainable=trainable)
+        initialize = as_initializer(initializer)
+        variable = declare_variable(kind, sizes, row.dtype, initialize, name, trainable=trainable)
         variable.is_of_layer, variable.follows_policy = True, dtype is None
         variable.regularizer, variable.constraint = as_regularizer(regularizer), as_constraint(constraint)
         return variable

@@ -18,7 +18,7 @@ from supremum.jaxprs import split_arrays
 from supremum.nn.inputs import as_jax_input
 from supremum.nn.module_tree import Attributes, Module
 from supremum.nn.scopes import declaring, has_random_key, is_declaring, next_random_key
-from supremum.nn.variables import UninitializedError, has_value
+from supremum.nn.variables import UninitializedError, forget_value, has_value, initialize_variable
 
 
 class _FailedError(Exception):
@@ -125,7 +125,7 @@ def make_weights(layer: Module[Any], inputs: tuple[Any, ...], kwargs: Mapping[st
     is_traced = isinstance(_fold_in(key, np.uint32(0)), Tracer)
     with jax.ensure_compile_time_eval() if is_traced else nullcontext():
         for path, variable in missing.items():
-            variable.initialize(_fold_in(key, np.uint32(zlib.crc32(path.encode()) & 0x7FFFFFFF)))
+            initialize_variable(variable, _fold_in(key, np.uint32(zlib.crc32(path.encode()) & 0x7FFFFFFF)))
 
 
 _fold_in = jax.jit(jax.random.fold_in)  # jitted, because JAX would dispatch each of its operations
@@ -166,5 +166,5 @@ def restore_on_error(layer: Module[Any]) -> Generator[None]:
         for each, before in snapshots:
             before.restore(each)
         for variable in without_value:
-            variable.forget()
+            forget_value(variable)
         raise

@@ -12,7 +12,7 @@ import numpy as np
 
 from supremum.argument_checks import iterable
 from supremum.errors import ArgumentError, shown
-from supremum.nn.variables import UninitializedError, Variable
+from supremum.nn.variables import UninitializedError, Variable, array_to_assign
 from supremum.typing import ArrayLike, PyTree
 
 M = TypeVar("M", bound="Module[Any]")
@@ -189,7 +189,7 @@ class Module(PickledByName, Generic[M]):
         if len(arrays) != len(variables):
             fix = "" if self.built else "; call the layer first, which makes its weights"
             raise ArgumentError(f"weights must have {len(variables)} arrays, got {len(arrays)}{fix}")
-        converted = [variable.converted(array) for variable, array in zip(variables, arrays, strict=True)]
+        converted = [array_to_assign(variable, array) for variable, array in zip(variables, arrays, strict=True)]
         for variable, array in zip(variables, converted, strict=True):
             variable.assign(array)
 

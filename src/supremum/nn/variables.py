@@ -1,5 +1,9 @@
 """Variables: JAX arrays that layers own, and the subclass that casts on reading."""
 
+# pyright: reportPrivateUsage=false
+# The functions below the classes are what layers and the training loop do with variables. Users should not do it, so
+# they are not methods.
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -124,25 +128,6 @@ class Variable(VariableOperators):
         self.regularizer: RegularizerFunction | None = None
         self.constraint: ConstraintFunction | None = None
 
-    @classmethod
-    def declare(
-        cls, shape: tuple[int, ...], dtype: DType, initializer: Initializer, name: str | None, *, trainable: bool
-    ) -> Any:
-        """Declare a variable without a value; `initialize` makes the value.
-
-        Args:
-            shape: its shape.
-            dtype: its dtype.
-            initializer: a function of key, shape and dtype.
-            name: its name within its layer; None for that of the attribute that holds it.
-            trainable: whether optimizers change it.
-        """
-        check_held(dtype, f"variable {name!r} is stored in {dtype}", "give the layer a different policy or param_dtype")
-        variable = cls.__new__(cls)
-        variable._hold(jax.ShapeDtypeStruct(tuple(shape), dtype), name, trainable)
-        variable._initializer = initializer
-        return variable
-
     def __getstate__(self) -> dict[str, Any]:
         # A copy has its own value, even if this one is lent, and no longer needs the initializer.
         state = dict(vars(self))
@@ -155,33 +140,6 @@ class Variable(VariableOperators):
         """Whether it has its own value."""
         # The first check is repeated, since another thread may take the value back between the two.
         return self._stored is not None or self._lender is not None or self._stored is not None
-
-    def initialize(self, key: jax.Array) -> None:
-        """Make the first value, unless there is one.
-
-        Args:
-            key: a key of `jax.random`.
-
-        Raises:
-            ArgumentError: if the initializer returns a different shape or dtype.
-        """
-        if self.is_initialized or self._initializer is None:
-            return
-        what, wanted = f"the initializer of variable {self.name!r}", f"{self._spec.dtype}{list(self.shape)}"
-        try:
-            value = self._initializer(key, self.shape, self._spec.dtype)
-            # JAX keeps 64 bits that are not its default only if they are given by name.
-            has_dtype = getattr(value, "dtype", None) == self._spec.dtype
-            array = jnp.asarray(value, self._spec.dtype if has_dtype else None)
-        except (ValueError, TypeError) as error:
-            raise ArgumentError(f"{what} failed for {wanted}: {error}") from error
-        if (array.shape, array.dtype) != (self.shape, self._spec.dtype):
-            raise ArgumentError(f"{what} must return {wanted}, got {array.dtype}{list(array.shape)}")
-        self._stored = array
-
-    def forget(self) -> None:
-        """Drop the value, as before `initialize`."""
-        self._stored = None
 
     @property
     def dtype(self) -> DType:
@@ -299,20 +257,7 @@ class Variable(VariableOperators):
             InPlaceError: if the rules refuse or lead to a dtype that differs from the stored one: nothing is truncated.
             ArgumentError: for a different shape, or a value that is traced outside of `functional_call`.
         """
-        return self._put(self.converted(value))
-
-    def converted(self, value: ArrayLike) -> jax.Array:
-        """The array that `assign` would store; arguments and errors are the same."""
-        new_value = value.read_stored() if isinstance(value, Variable) else value
-        if not isinstance(new_value, jax.Array) or new_value.dtype != self.true_dtype or new_value.weak_type:
-            # Some rules depend on the number of dimensions, none on their lengths.
-            like = wrap(jnp.zeros((1,) * self.ndim, self.true_dtype))
-            new_value = kept_value(like, new_value)
-        if new_value.shape != self.shape:
-            raise ArgumentError(
-                f"the new value of variable {shown(self.name)} must have shape {self.shape}, got {new_value.shape}"
-            )
-        return new_value
+        return self._put(array_to_assign(self, value))
 
     def assign_add(self, value: ArrayLike) -> Self:
         """Add a value, of the kinds that `assign` takes, to the stored value."""
@@ -361,36 +306,6 @@ class Variable(VariableOperators):
             self._stored = array
         return self
 
-    def replace(self, value: jax.Array) -> None:
-        """Replace the value and the stored dtype, as `nn.cast_variables` does.
-
-        Args:
-            value: an array of the same shape.
-        """
-        self._spec = jax.ShapeDtypeStruct(value.shape, value.dtype)
-        self._put(value)
-
-    def lend(self, lender: Callable[[], jax.Array | None]) -> None:
-        """Lend the value, as `Donation` does; the variable then holds none.
-
-        Args:
-            lender: returns the value when the variable is read, and calls `take_back` on all lent variables.
-        """
-        self._lender = lender
-        self._stored = None
-
-    def take_back(self, array: jax.Array, lender: Callable[[], jax.Array | None]) -> None:
-        """Take a lent value back, unless the variable has another lender, or another value was assigned to it.
-
-        Args:
-            array: the value, in the shape and dtype of the variable.
-            lender: as `lend` got it.
-        """
-        if self._lender is lender:
-            if self._stored is None:
-                self._stored = array
-            self._lender = None
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, shape={self.shape}, dtype={as_format(self.true_dtype)})"
 
@@ -423,6 +338,112 @@ class AutoCastVariable(Variable):
     def dtype(self) -> DType:
         """The dtype that reading it returns here."""
         return current_autocast_dtype() or self.true_dtype
+
+
+def declare_variable(
+    kind: type[Variable],
+    shape: tuple[int, ...],
+    dtype: DType,
+    initializer: Initializer,
+    name: str | None,
+    *,
+    trainable: bool,
+) -> Variable:
+    """Make a variable without a value; `initialize_variable` makes the value.
+
+    Args:
+        kind: its class.
+        shape: its shape.
+        dtype: its dtype.
+        initializer: a function of key, shape and dtype.
+        name: its name within its layer; None for that of the attribute that holds it.
+        trainable: whether optimizers change it.
+    """
+    check_held(dtype, f"variable {name!r} is stored in {dtype}", "give the layer a different policy or param_dtype")
+    variable = kind.__new__(kind)
+    variable._hold(jax.ShapeDtypeStruct(tuple(shape), dtype), name, trainable)
+    variable._initializer = initializer
+    return variable
+
+
+def initialize_variable(variable: Variable, key: jax.Array) -> None:
+    """Make the first value of a variable, unless there is one.
+
+    Args:
+        variable: the variable.
+        key: a key of `jax.random`.
+
+    Raises:
+        ArgumentError: if the initializer returns a different shape or dtype.
+    """
+    if variable.is_initialized or variable._initializer is None:
+        return
+    shape, dtype = variable.shape, variable._spec.dtype
+    what, wanted = f"the initializer of variable {variable.name!r}", f"{dtype}{list(shape)}"
+    try:
+        value = variable._initializer(key, shape, dtype)
+        # JAX keeps 64 bits that are not its default only if they are given by name.
+        array = jnp.asarray(value, dtype if getattr(value, "dtype", None) == dtype else None)
+    except (ValueError, TypeError) as error:
+        raise ArgumentError(f"{what} failed for {wanted}: {error}") from error
+    if (array.shape, array.dtype) != (shape, dtype):
+        raise ArgumentError(f"{what} must return {wanted}, got {array.dtype}{list(array.shape)}")
+    variable._stored = array
+
+
+def forget_value(variable: Variable) -> None:
+    """Drop the value of a variable, as before `initialize_variable`."""
+    variable._stored = None
+
+
+def array_to_assign(variable: Variable, value: ArrayLike) -> jax.Array:
+    """The array that `variable.assign(value)` stores; arguments and errors are the same."""
+    new_value = value.read_stored() if isinstance(value, Variable) else value
+    if not isinstance(new_value, jax.Array) or new_value.dtype != variable.true_dtype or new_value.weak_type:
+        # Some rules depend on the number of dimensions, none on their lengths.
+        like = wrap(jnp.zeros((1,) * variable.ndim, variable.true_dtype))
+        new_value = kept_value(like, new_value)
+    if new_value.shape != variable.shape:
+        raise ArgumentError(
+            f"the new value of variable {shown(variable.name)} must have shape {variable.shape}, got {new_value.shape}"
+        )
+    return new_value
+
+
+def replace_value(variable: Variable, value: jax.Array) -> None:
+    """Replace the value and the stored dtype of a variable, as `nn.cast_variables` does.
+
+    Args:
+        variable: the variable.
+        value: an array of the same shape.
+    """
+    variable._spec = jax.ShapeDtypeStruct(value.shape, value.dtype)
+    variable._put(value)
+
+
+def lend_value(variable: Variable, lender: Callable[[], jax.Array | None]) -> None:
+    """Lend the value of a variable, as `Donation` does; the variable then holds none.
+
+    Args:
+        variable: the variable.
+        lender: returns the value when the variable is read, and calls `take_back` for all lent variables.
+    """
+    variable._lender = lender
+    variable._stored = None
+
+
+def take_back(variable: Variable, array: jax.Array, lender: Callable[[], jax.Array | None]) -> None:
+    """Give a lent value back to a variable, unless it has another lender, or another value was assigned to it.
+
+    Args:
+        variable: the variable.
+        array: the value, in the shape and dtype of the variable.
+        lender: as `lend_value` got it.
+    """
+    if variable._lender is lender:
+        if variable._stored is None:
+            variable._stored = array
+        variable._lender = None
 
 
 def checked_name(name: str | None) -> str | None:
