@@ -1,6 +1,6 @@
 """Import optional packages that tests compare with, or skip the tests that need them or a format of number."""
 
-import importlib
+import importlib.util
 import os
 
 import ml_dtypes
@@ -10,9 +10,10 @@ from supremum.formats import is_available
 
 NAMES = {
     "array_api_strict": "array-api-strict", "diffrax": "diffrax", "einops": "einops", "flax": "Flax", "haiku": "Haiku",
-    "jmp": "jmp", "keras": "Keras", "lineax": "lineax", "mlx": "MLX", "orbax": "Orbax", "pandas": "pandas",
-    "playwright": "Playwright", "polars": "Polars", "pyarrow": "PyArrow", "scipy": "SciPy", "sklearn": "scikit-learn",
-    "tensorboardX": "tensorboardX", "tinygrad": "tinygrad", "torch": "PyTorch",
+    "jmp": "jmp", "keras": "Keras", "lineax": "lineax", "mlx": "MLX", "orbax": "Orbax", "paddle": "PaddlePaddle",
+    "pandas": "pandas", "playwright": "Playwright", "polars": "Polars", "pyarrow": "PyArrow", "scipy": "SciPy",
+    "sklearn": "scikit-learn", "tensorboardX": "tensorboardX", "tensorflow": "TensorFlow", "tinygrad": "tinygrad",
+    "torch": "PyTorch",
 }  # fmt: skip
 REQUIRED_IN_CI = ("mlx", "pandas", "polars", "pyarrow", "tinygrad", "torch")
 """Packages without which tests fail in continuous integration, which installs them to compare with."""
@@ -31,6 +32,12 @@ def import_or_skip(module):
     if package in REQUIRED_IN_CI and os.environ.get("CI"):
         return importlib.import_module(module)
     return pytest.importorskip(module, reason=f"needs {NAMES[package]}, which is not installed")
+
+
+def skip_without(package):
+    """Skip the test or file that needs a package which is not installed, without importing it."""
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"needs {NAMES[package]}, which is not installed")
 
 
 def needs_format(name):

@@ -49,9 +49,10 @@ SPELLINGS: dict[str, Spelling] = {
     "pyarrow": Spelling("{0}.cast(pa.{1}())", "pa.scalar({0}, pa.{1}())", _OF_C),
     "mlx": Spelling("{0}.astype(mx.{1})", "mx.array({0}, mx.{1})", _OF_C),
     "tinygrad": Spelling("{0}.cast(dtypes.{1})", "Tensor({0}, dtype=dtypes.{1})", TINYGRAD_NAME_OF),
-    "tensorflow": Spelling("tf.cast({0}, '{1}')", "tf.constant({0}, '{1}')", real="tf.math.real({0})"),
-    "paddle": Spelling(number="paddle.to_tensor({0}, '{1}')", real="{0}.real()"),
-    "keras": Spelling("ops.cast({0}, '{1}')", "ops.convert_to_tensor({0}, '{1}')", real="ops.real({0})"),
+    # NumPy converts numbers: TensorFlow and Keras read large ints as int32, and TensorFlow makes no float of True.
+    "tensorflow": Spelling("tf.cast({0}, '{1}')", "tf.constant(np.asarray({0}, '{1}'))", real="tf.math.real({0})"),
+    "paddle": Spelling(number="paddle.full([], {0}, '{1}')", real="{0}.real()"),  # `to_tensor` makes no float8
+    "keras": Spelling("ops.cast({0}, '{1}')", "ops.convert_to_tensor(np.asarray({0}, '{1}'))", real="ops.real({0})"),
 }
 """The libraries whose casts are not those of NumPy, under the usual names of their modules.
 

@@ -82,6 +82,11 @@ class Library:
     def begin(self) -> None:
         """Start a chain; in most libraries every array stands alone."""
 
+    @staticmethod
+    def lacks_kernel(error: BaseException) -> bool:
+        """Whether a call failed because this build of the library lacks a kernel, which rules leave out."""
+        return False
+
 
 class Polars(Library):
     """Expressions in `select`; each result becomes a column, and of a scalar the next call takes `first`."""

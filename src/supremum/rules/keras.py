@@ -129,6 +129,9 @@ class KerasRules(RuleSet):
         # Keras casts a float8 like any other format, although sums refuse it.
         return "" if {value.name, target.name} & {*_FLOAT8} else super()._objection_to_cast(value, target)
 
+    def _allows_cast(self, operand: Operand, target: Format, may_cut: bool) -> bool:  # noqa: ARG002
+        return target.name not in _HELD_AS  # JAX silently makes 32 bits of 64
+
 
 KERAS = KerasRules(
     name="keras",
