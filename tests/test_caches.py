@@ -46,7 +46,7 @@ FINITE = {
 # Containers that are empty after the import of their module and filled later.
 FILLED = {
     "supremum.arrays.backends.base._KEYS": "formats, libraries and their devices",
-    "supremum.mixed_precision.hardware._warned": "formats",
+    "supremum.mixed_precision.policy.hardware._warned": "formats",
     "supremum.nn.logits_registry._origins": "arrays that are alive",
     "supremum.rules.jax_flags._configs": "JAX's configuration",
     "supremum.jaxprs.mutable_arguments._adapters": "libraries whose objects change in place",

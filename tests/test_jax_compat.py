@@ -15,6 +15,7 @@ from supremum.jax_compat import (
     broadcast_equation,
     cast_equation,
     function_name,
+    is_backend_running,
     is_transposed,
     open_jaxpr,
     parameter,
@@ -218,6 +219,11 @@ def test_a_missing_parameter_raises_with_the_jax_version(program):
     for (name, removed), message in messages.items():
         assert f"{name!r} has no parameter {removed!r}" in message
         assert f"in JAX {jax.__version__}" in message
+
+
+def test_a_running_backend_is_recognized():
+    jnp.ones(1)
+    assert is_backend_running() is True  # that it is False before is tested with the policies, in a new process
 
 
 def test_a_missing_primitive_raises_with_the_jax_version():

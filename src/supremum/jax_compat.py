@@ -347,6 +347,20 @@ def function_place(jaxpr: Jaxpr) -> str:
     return f"{file}:{line}" if file and line else ""
 
 
+def is_backend_running() -> bool:
+    """Whether JAX has started a backend, such as the CPU's; this starts none.
+
+    Every public call that could say so starts one, and `jax.distributed.initialize` then raises. If JAX has no such
+    function any more, the answer is no.
+
+    >>> array = jax.numpy.ones(2)
+    >>> is_backend_running()
+    True
+    """
+    bridge: Any = getattr(_jax._src, "xla_bridge", None)
+    return bool(getattr(bridge, "backends_are_initialized", bool)())
+
+
 def register_operand(kind: type, convert: Callable[[Any], Any]) -> None:
     """Register the conversion of an operand of a primitive, for a class and its subclasses.
 

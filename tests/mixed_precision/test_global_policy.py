@@ -1,4 +1,5 @@
 import asyncio
+import socket
 import subprocess
 import sys
 import threading
@@ -15,11 +16,12 @@ from supremum.mixed_precision import (
     PolicyWarning,
     floatx,
     global_policy,
-    hardware,
     set_floatx,
     set_global_policy,
     use_policy,
 )
+from supremum.mixed_precision.policy import global_policy as settings
+from supremum.mixed_precision.policy import hardware
 
 
 @pytest.fixture(autouse=True)
@@ -162,6 +164,25 @@ class Device:
             self.compute_capability = capability
 
 
+LAYER = "nn.ReLU()(jnp.ones(2))"
+SCRIPT = """
+import warnings
+import jax, jax.numpy as jnp
+from supremum import mixed_precision, nn
+
+counts = []
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("always", mixed_precision.HardwareWarning)
+    {before}
+    mixed_precision.set_global_policy("mixed_float16")
+    counts.append(len(caught))
+    {after}
+    counts.append(len(caught))
+print(counts)
+"""
+
+
 class TestHardware:
     @pytest.mark.parametrize(
         ("dtype", "device", "gains"),
@@ -199,3 +220,34 @@ class TestHardware:
                 layer(jnp.ones(2))
         assert [(each.category, each.filename) for each in caught] == [(HardwareWarning, __file__)]
         assert "computing in float16 gains no speed on this cpu device" in str(caught[0].message)
+
+    @pytest.mark.parametrize("set_policy", [set_global_policy, use_policy])
+    @pytest.mark.parametrize(
+        ("running", "policy", "count"),
+        [(True, "mixed_float16", 1), (False, "mixed_float16", 0), (True, "float32", 0), (True, "infer", 0)],
+    )
+    def test_a_policy_warns_when_set_if_a_backend_runs(self, monkeypatch, set_policy, running, policy, count):
+        monkeypatch.setattr(hardware, "_warned", set())
+        monkeypatch.setattr(settings, "is_backend_running", lambda: running)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", HardwareWarning)
+            set_policy(policy)
+            set_policy(policy)
+        found = [(each.category, each.filename) for each in caught if each.category is HardwareWarning]
+        assert found == [(HardwareWarning, __file__)] * count
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        ("before", "after", "expected"),
+        [
+            ("", f"jax.distributed.initialize('127.0.0.1:{{port}}', 1, 0); {LAYER}", [0, 1]),
+            ("jnp.ones(2)", LAYER, [1, 1]),
+        ],
+        ids=["before JAX runs", "after"],
+    )
+    def test_setting_a_policy_starts_no_backend(self, before, after, expected):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            script = SCRIPT.format(before=before, after=after.format(port=probe.getsockname()[1]))
+        run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        assert (run.stdout, run.returncode) == (f"{expected}\n", 0), run.stderr

@@ -25,8 +25,6 @@ from supremum.mixed_precision.autocasting.settings import Settings as Settings
 from supremum.mixed_precision.autocasting.settings import as_settings as as_settings
 from supremum.mixed_precision.autocasting.transform import AutocastFunction, autocast
 from supremum.mixed_precision.autocasting.transform import autocasted as autocasted
-from supremum.mixed_precision.hardware import HardwareWarning
-from supremum.mixed_precision.hardware import warn_if_it_gains_nothing as warn_if_it_gains_nothing
 from supremum.mixed_precision.loss_scales import COUNTS as COUNTS
 from supremum.mixed_precision.loss_scales import (
     DynamicLossScale,
@@ -41,14 +39,15 @@ from supremum.mixed_precision.loss_scales import as_state as as_state
 from supremum.mixed_precision.loss_scales import one_more as one_more
 from supremum.mixed_precision.narrowing import Narrowed, NarrowedArray, NarrowingReport, narrow
 from supremum.mixed_precision.policy.global_policy import (
-    PolicyWarning,
     floatx,
     global_policy,
     set_floatx,
     set_global_policy,
     use_policy,
 )
-from supremum.mixed_precision.policy.policy import Policy, as_policy
+from supremum.mixed_precision.policy.hardware import HardwareWarning
+from supremum.mixed_precision.policy.hardware import warn_if_it_gains_nothing as warn_if_it_gains_nothing
+from supremum.mixed_precision.policy.policy import Policy, PolicyWarning, as_policy
 from supremum.mixed_precision.policy.policy_map import PolicyMap, UnmatchedPatternWarning
 from supremum.mixed_precision.pytrees import OptaxOptimizer as OptaxOptimizer
 from supremum.mixed_precision.pytrees import all_finite, cast_floating, select_tree

@@ -18,7 +18,7 @@ from supremum.jax_compat import function_name, function_place, open_jaxpr
 from supremum.mixed_precision.autocasting import operations
 from supremum.mixed_precision.autocasting.equation_rules import WRITTEN_FOR_DTYPES, AutocastRule
 from supremum.mixed_precision.autocasting.settings import Settings, castable, foreign
-from supremum.mixed_precision.policy.global_policy import PolicyWarning
+from supremum.mixed_precision.policy.policy import PolicyWarning
 from supremum.mixed_precision.policy.policy_map import PolicyMap, UnmatchedPatternWarning
 from supremum.render import aligned
 from supremum.reports import Report, plain_data, plain_fields, plural

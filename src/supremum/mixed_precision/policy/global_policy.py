@@ -8,9 +8,12 @@ from typing import Any, ClassVar
 
 from supremum.errors import ArgumentError, shown
 from supremum.formats import Kind, as_format
+from supremum.jax_compat import is_backend_running
+from supremum.mixed_precision.policy.hardware import warn_if_it_gains_nothing
 from supremum.mixed_precision.policy.policy import (
     Policy,
     PolicyLike,
+    PolicyWarning,
     as_policy,
     as_reducible,
     reducible_formats,
@@ -22,19 +25,6 @@ from supremum.user_frame import warn_user
 
 VARIABLE = "SUPREMUM_FLOATX"
 """The environment variable with the initial value of `floatx`."""
-
-
-class PolicyWarning(UserWarning):
-    """A policy is valid, but probably not what the user wants.
-
-    >>> import warnings
-    >>> with (
-    ...     warnings.catch_warnings(record=True, action="always") as caught,
-    ...     use_policy("float16"),
-    ... ):
-    ...     print(caught[0].message)  # doctest: +ELLIPSIS
-    the policy 'float16' stores variables in float16: small updates vanish, ...
-    """
 
 
 class _Process:
@@ -119,7 +109,9 @@ def global_policy() -> Policy:
 def set_global_policy(policy: PolicyLike | None) -> None:
     """Set the policy of the whole process, including threads that start later.
 
-    A layer reads it once, when it is made; existing layers keep their policy.
+    A layer reads it once, when it is made; existing layers keep their policy. If JAX already runs on a device that
+    gains no speed from a mixed policy, this warns; otherwise the first layer that computes in it does. Setting a policy
+    never starts JAX, so that `jax.distributed.initialize` may follow.
 
     Args:
         policy: a `Policy` or an argument of `Policy`; None to track `floatx` again. It must be `"infer"` or compute in
@@ -192,4 +184,6 @@ def _usable(policy: PolicyLike) -> Policy:
             f"do not load; 'mixed_{own.name}' computes in the same dtype and trains as well as float32",
             PolicyWarning,
         )
+    if own.compute_dtype is not None and own.compute_dtype != own.variable_dtype and is_backend_running():
+        warn_if_it_gains_nothing(own.compute_dtype)
     return own

@@ -26,6 +26,20 @@ _UNDERFLOWS = as_format("float16")
 _INFER = "infer"
 
 
+class PolicyWarning(UserWarning):
+    """A policy is valid, but probably not what the user wants.
+
+    >>> import warnings
+    >>> from supremum.mixed_precision import use_policy
+    >>> with (
+    ...     warnings.catch_warnings(record=True, action="always") as caught,
+    ...     use_policy("float16"),
+    ... ):
+    ...     print(caught[0].message)  # doctest: +ELLIPSIS
+    the policy 'float16' stores variables in float16: small updates vanish, ...
+    """
+
+
 class Roles(NamedTuple):
     """The formats of a policy. They are not dtypes because `np.dtype("float64") == None` is true.
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import jax
 
 from supremum.formats import DType, as_format
-from supremum.mixed_precision.policy.global_policy import PolicyWarning
+from supremum.mixed_precision.policy.policy import PolicyWarning
 from supremum.typing import DTypeLike
 from supremum.user_frame import warn_user
 
@@ -25,9 +25,11 @@ class HardwareWarning(PolicyWarning):
 
     >>> import warnings
     >>> from supremum.mixed_precision import use_policy
-    >>> with warnings.catch_warnings(), use_policy("mixed_bfloat16") as policy:
-    ...     # on a laptop, before a run on a GPU
-    ...     warnings.simplefilter("ignore", HardwareWarning)
+    >>> # on a laptop, before a run on a GPU
+    >>> with (
+    ...     warnings.catch_warnings(action="ignore", category=HardwareWarning),
+    ...     use_policy("mixed_bfloat16") as policy,
+    ... ):
     ...     print(policy.compute_dtype)
     bfloat16
     """
