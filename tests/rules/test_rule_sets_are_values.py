@@ -87,6 +87,7 @@ def test_rule_sets_that_differ_in_any_field_are_unequal():
         "in_place": TORCH.in_place, "item": TORCH.item, "lattice": find_rules("jax-x64").lattice,
         "defaults": find_rules("jax-x64").defaults, "held_as": {"int8": "int16"}, "held_because": "why",
         "joins_defaults": True, "array_casts": TORCH.array_casts, "columns": Columns(never_missing=frozenset()),
+            "caps": {"float64": "float32"},
     }  # fmt: skip
     rules = custom_rules()
     assert different.keys() == {each.name for each in fields(rules)}

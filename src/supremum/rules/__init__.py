@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from supremum.errors import shown
 from supremum.public_names import public_names
+from supremum.rules.capping import cap_at_32_bits
 from supremum.rules.jax_flags import holds_64_bits as holds_64_bits
 from supremum.rules.jax_flags import is_explicit_x64 as is_explicit_x64
 from supremum.rules.jax_flags import is_x64 as is_x64
@@ -95,6 +96,7 @@ __all__ = [
     "RuleSet",
     "Runtime",
     "Storing",
+    "cap_at_32_bits",
     "get_rules",
     "rule_names",
     "set_default_rules",

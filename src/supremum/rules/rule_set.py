@@ -33,6 +33,7 @@ from supremum.rules.verdicts import (
     LOSSES_AS_DIVISION,
     Storing,
     Target,
+    capped,
     disagreement,
     is_no_higher,
     objection,
@@ -75,6 +76,7 @@ class RuleSet(ABC):
         array_casts: what casts make of the values of arrays; None if the rules say nothing about it.
         columns: what becomes of missing values in columns of data frames.
         weak_arrays: whether the rules know weak arrays, as JAX does; other rules treat a weak array like any other.
+        caps: the formats that promotion does not give, and those that it gives instead; see `cap_at_32_bits`.
 
     >>> from dataclasses import replace
     >>> from supremum import explain, rules
@@ -112,6 +114,7 @@ class RuleSet(ABC):
     array_casts: ArrayCasts | None = field(default=None, kw_only=True)
     columns: Columns = field(default=Columns(), kw_only=True)
     weak_arrays: bool = field(default=False, kw_only=True)
+    caps: Mapping[str, str] = field(default_factory=dict[str, str], kw_only=True)
 
     @cached_property
     def memory(self) -> Memory:
@@ -247,11 +250,13 @@ class RuleSet(ABC):
 
     def _settled(self, operation: Operation, operands: Operands, target: Target | None) -> Verdict:
         """The verdict on a call, with the steps in which its Python numbers are converted."""
-        arrays = [each for each in (*operands, *(target or ())[:1]) if each.dtype is not None]
-        formats = dict.fromkeys(each.format for each in arrays)
+        formats = dict.fromkeys(each.format for each in (*operands, *(target or ())[:1]) if each.dtype is not None)
         if absent := [row.name for row in formats if not self._has_format(row)]:
             return Verdict.refuse(f"{self.library or self.name} has no {' and '.join(absent)}")
-        verdict = self._settle_into(operation, operands, *target) if target else self._settle(operation, operands)
+        if target:
+            verdict = self._settle_into(operation, operands, *target)
+        else:
+            verdict = capped(self._settle(operation, operands), operands, self.caps)
         if verdict.result is None or not any(operand.is_python_scalar for operand in operands):
             return verdict
         steps = (
@@ -282,7 +287,7 @@ class RuleSet(ABC):
         """The verdict on a call whose result is written into an array."""
         if operation is ASSIGN:
             return self._assigned(operands[0], into, how)
-        met = self._settle(operation, operands)
+        met = capped(self._settle(operation, operands), (into,), self.caps)
         if met.result is None:
             return met
         source, target = as_format(met.result.dtype), into.format

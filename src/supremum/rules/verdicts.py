@@ -7,11 +7,11 @@ elements.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from supremum.decisions import Verdict
+from supremum.decisions import ResultType, Verdict
 from supremum.fix import letter
 from supremum.formats import CATEGORIES, DType, Format, as_format
 from supremum.number_conversion import converts, fits
@@ -121,6 +121,26 @@ def of_stand_in(operation: Operation, verdict: Verdict, stand_in: str, library: 
             verdict = refuse_category(operation, verdict, computed)
     why = f"{library} has no {operation.name}, so it is decided like {stand_in}"
     return replace(verdict, reason=(why, *verdict.reason))
+
+
+def capped(verdict: Verdict, arrays: Operands, caps: Mapping[str, str]) -> Verdict:
+    """The verdict, with narrower formats in place of those that it would convert to.
+
+    Args:
+        verdict: the verdict.
+        arrays: the operands, or the array that the result is written into. The format of a single array is kept, since
+            nothing is converted to it.
+        caps: the formats to replace, and those that replace them.
+    """
+    if verdict.result is None or (len(arrays) == 1 and str(arrays[0].dtype) in caps):
+        return verdict
+    given, weak = verdict.result.dtype, verdict.result.weak
+    wide = [str(dtype) for dtype in dict.fromkeys((*verdict.compute, given)) if str(dtype) in caps]
+    if not wide:
+        return verdict
+    result, *compute = (as_format(caps.get(str(dtype), dtype)).dtype for dtype in (given, *verdict.compute))
+    reason = [f"{name} is capped at {as_format(caps[name]).bits} bits: {caps[name]} takes its place" for name in wide]
+    return replace(verdict, result=ResultType(result, weak), compute=tuple(compute), reason=(*verdict.reason, *reason))
 
 
 class Storing(enum.Enum):
