@@ -30,6 +30,8 @@ CALLS = {
     "array + array": lambda a, b: asarray(a) + asarray(b),
     "raw + array": lambda a, b: a + asarray(b),
     "array + number": lambda a, b: 0.5 + asarray(a),
+    "number < array": lambda a, b: 0.5 < asarray(a),  # noqa: SIM300
+    "raw < array": lambda a, b: a < asarray(b),
     "divmod": lambda a, b: divmod(asarray(a), asarray(b)),
     "matmul": lambda a, b: asarray(a) @ asarray(b),
     "operator in place": lambda a, b: operator.iadd(asarray(a), asarray(b)),
