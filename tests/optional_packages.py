@@ -9,13 +9,14 @@ import pytest
 from supremum.formats import is_available
 
 NAMES = {
-    "array_api_strict": "array-api-strict", "diffrax": "diffrax", "einops": "einops", "flax": "Flax", "haiku": "Haiku",
-    "jmp": "jmp", "keras": "Keras", "lineax": "lineax", "mlx": "MLX", "orbax": "Orbax", "paddle": "PaddlePaddle",
-    "pandas": "pandas", "playwright": "Playwright", "polars": "Polars", "pyarrow": "PyArrow", "scipy": "SciPy",
-    "sklearn": "scikit-learn", "tensorboardX": "tensorboardX", "tensorflow": "TensorFlow", "tinygrad": "tinygrad",
+    "IPython": "IPython", "array_api_strict": "array-api-strict", "diffrax": "diffrax", "einops": "einops",
+    "flax": "Flax", "haiku": "Haiku", "jmp": "jmp", "keras": "Keras", "lineax": "lineax", "mlx": "MLX",
+    "orbax": "Orbax", "paddle": "PaddlePaddle", "pandas": "pandas", "playwright": "Playwright", "polars": "Polars",
+    "pyarrow": "PyArrow", "scipy": "SciPy", "sklearn": "scikit-learn", "tensorboardX": "tensorboardX",
+    "tensorflow": "TensorFlow", "tinygrad": "tinygrad",
     "torch": "PyTorch",
 }  # fmt: skip
-REQUIRED_IN_CI = ("mlx", "pandas", "polars", "pyarrow", "tinygrad", "torch")
+REQUIRED_IN_CI = ("IPython", "mlx", "pandas", "polars", "pyarrow", "tinygrad", "torch")
 """Packages without which tests fail in continuous integration, which installs them to compare with."""
 
 

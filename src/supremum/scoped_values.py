@@ -14,7 +14,7 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Generator, Hashable
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from copy import copy
 from functools import partial, wraps
@@ -124,7 +124,7 @@ class Blocks(Generic[B]):
         """Put a block in force."""
         self.innermost.set(block)
         self.thread.open.append(block)
-        self._sync_jax_context(block)
+        self.sync_jax_context(block)
 
     def leave(self, owner: object) -> None:
         """Remove the innermost block of an owner, and no other."""
@@ -136,7 +136,7 @@ class Blocks(Generic[B]):
                 del opened[index]
                 break
         # A task may have inherited a block that has ended since; nothing in this thread would remove it again.
-        self._sync_jax_context(left if any(each.owner is left.owner for each in opened) else self._always)
+        self.sync_jax_context(left if any(each.owner is left.owner for each in opened) else self._always)
 
     @coroutine
     def run_in_block(self, block: B, awaited: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
@@ -152,7 +152,7 @@ class Blocks(Generic[B]):
             outside, synced = self.innermost.get(), self.thread.synced
             self.thread.open.append(block)
             self.innermost.set(inside)
-            self._sync_jax_context(inside)
+            self.sync_jax_context(inside)
             try:
                 wanted = step()
             except StopIteration as end:
@@ -161,7 +161,7 @@ class Blocks(Generic[B]):
                 self.thread.open.remove(block)
                 inside = self.innermost.get()
                 self.innermost.set(outside)
-                self._sync_jax_context(synced)
+                self.sync_jax_context(synced)
             try:
                 step = partial(awaited.send, (yield wanted))
             except BaseException as error:  # any error thrown in, also on cancel or close
@@ -172,7 +172,8 @@ class Blocks(Generic[B]):
         if self._found_jax():
             self._context.set_global(key)
 
-    def _sync_jax_context(self, block: B) -> None:
+    def sync_jax_context(self, block: B) -> None:
+        """Set JAX's cache key in this thread to that of an entry."""
         if self._fix is None or not self._found_jax():
             return
         self.thread.synced = block
@@ -180,6 +181,11 @@ class Blocks(Generic[B]):
             self._as_made.__exit__(None, None, None)
         else:
             self._context(block.key).__enter__()
+
+    def jax_context(self) -> Callable[[Hashable], AbstractContextManager[None]]:
+        """What makes a block with a cache key of JAX in this thread; JAX is loaded."""
+        self._found_jax()
+        return self._context
 
     def _found_jax(self) -> bool:
         """Whether JAX is loaded. What is traced in the block that loads it is traced again later."""

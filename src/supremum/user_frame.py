@@ -6,10 +6,12 @@ Supremum, the calling library counts as the user.
 
 from __future__ import annotations
 
+import dis
 import inspect
 import sys
 import warnings
 from types import FrameType
+from typing import Any
 
 from supremum.errors import printable
 
@@ -47,6 +49,34 @@ def source_name(file: str) -> str:
     name_of_cell = getattr(getattr(shell, "compile", None), "format_code_name", None)  # since IPython 8
     cell = None if name_of_cell is None else name_of_cell(file)
     return printable(file if cell is None else cell[1])
+
+
+def compares_with(frame: FrameType, symbol: str, right: object, *, is_only_reflected: bool) -> bool:
+    """Whether a frame is at a comparison with a given right operand, such as `1.5 < array`.
+
+    Args:
+        frame: the frame.
+        symbol: of the comparison.
+        right: the operand whose method Python called.
+        is_only_reflected: whether Python calls that method only for a right operand, because the method for a left one
+            has a different symbol. For `==` and `!=` it is the same; the right operand is then known if it is a name.
+    """
+    before = None
+    for instruction in dis.get_instructions(frame.f_code):
+        if instruction.offset == frame.f_lasti:
+            is_typed = instruction.opname == "COMPARE_OP" and instruction.argval == symbol
+            return is_typed and (is_only_reflected or (before is not None and _loads(frame, before, right)))
+        before = instruction
+    return False
+
+
+def _loads(frame: FrameType, instruction: dis.Instruction, value: object) -> bool:
+    """Whether an instruction loads a value by its name."""
+    if not instruction.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_GLOBAL")):
+        return False
+    loaded: Any = instruction.argval
+    name = loaded if isinstance(loaded, str) else loaded[-1]  # Python 3.13 loads two names by one instruction
+    return frame.f_locals.get(name, frame.f_globals.get(name)) is value
 
 
 def warn_user(message: str, category: type[Warning]) -> None:

@@ -1,5 +1,6 @@
 """Operators give the same dtype on both sides, with arrays of NumPy and JAX, scalars, numbers and other objects."""
 
+import functools
 import itertools
 import operator
 
@@ -13,7 +14,7 @@ from arrays.calls import BINARY, CLASSIC, OPERATORS, REFUSED
 from conformance.assignment_judge import IN_PLACE
 from optional_packages import import_or_skip
 from slowly import for_each, slow
-from supremum import OperandError, PromotionError, explain, get_rules, use_rules
+from supremum import OperandError, PromotionError, SupremumError, explain, get_rules, namespace, use_rules
 from supremum.arrays import Array, DeviceError, InPlaceError, TensorInPlaceError, asarray, ops
 from supremum.arrays.functions.losses import LOSSES
 from supremum.arrays.wrapped import wrap
@@ -273,3 +274,84 @@ def test_jax_arrays_on_different_devices_are_refused():
     assert (a + b.to_device(first)).unwrap().devices() == {first}
     for result in (b + 1.0, np.ones(2, "float32") + b, b + np.ones(2, "float32")):
         assert result.unwrap().devices() == {second}
+
+
+TYPED = {
+    "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal", "==": "equal", "!=": "not_equal",
+    "-": "subtract", "/": "divide",
+}  # fmt: skip
+# Python 3.13 loads two local names by one instruction.
+PLACES = {
+    "names": "{a} {symbol} {b}",
+    "local names": "(lambda a, b: {a} {symbol} {b})(a, b)",
+    "names of a closure": "(lambda a, b: lambda: {a} {symbol} {b})(a, b)()",
+    "truth": "[0 for _ in 'a' if {a} {symbol} {b}]",
+}
+
+
+def _refusal(place, a, symbol, b):
+    """The error of a program that compares `a` with `b`, given as the values of the two names."""
+    with pytest.raises(SupremumError) as caught:
+        eval(PLACES[place].format(a="a", symbol=symbol, b="b"), {"a": a, "b": b})
+    return caught.value
+
+
+def _summary(error, symbol, a, b):
+    """The first lines of a refusal, its last reason, and its fix, which must work if typed in this order."""
+    call, *operands = str(error).splitlines()[:3]
+    cast = str(error.fix)
+    code = f"{cast} {symbol} b" if cast.startswith("a") else f"a {symbol} {cast}"
+    assert eval(code, {"a": a, "b": b}).shape == (3,)
+    return call.partition(" ->")[0], *(each.strip() for each in operands), error.reason[-1].partition(";")[0], cast
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_refusals_have_the_operands_in_the_order_in_which_they_were_typed(place):
+    """Python evaluates `1e300 < array` as `array > 1e300`, and also `raw < array` if the library is JAX."""
+    array, of_jax, raw = asarray(np.ones(3, "float16")), asarray(jnp.ones(3, "float16")), jnp.ones(3, "int8")
+    cases = [
+        ("tf-rfc-all", 1e300, array, "float*, float16", "a    float* (1e+300)", "b    float16",
+         "out of range: a", "b.astype('float64')"),
+        ("tf-rfc-all", array, 1e300, "float16, float*", "a    float16", "b    float* (1e+300)",
+         "out of range: b", "a.astype('float64')"),
+        ("jax-strict", raw, of_jax, "int8, float16", "a    int8", "b    float16",
+         "the lattice has no upper bound of int8 and float16", "a.astype('float16')"),
+        ("jax-strict", of_jax, raw, "float16, int8", "a    float16", "b    int8",
+         "the lattice has no upper bound of float16 and int8", "b.astype('float16')"),
+    ]  # fmt: skip
+    for rules, a, b, operands, *expected in cases:
+        for symbol, name in TYPED.items():
+            with use_rules(rules):
+                summary = _summary(_refusal(place, a, symbol, b), symbol, a, b)
+            assert summary == (f"{name}({operands})", *expected)
+
+
+@pytest.mark.parametrize("library", ["numpy", "jax", slow("torch")])
+def test_failures_have_the_operands_in_the_order_in_which_they_were_typed(library):
+    if library == "torch":
+        import_or_skip("torch")
+    ones = namespace(library).ones
+    left, right = ones(2, dtype="float32").unwrap(), ones(3, dtype="float32")
+    typed = f"{left.dtype}[2], float32[3]"
+    for symbol, name in TYPED.items():
+        assert str(_refusal("names", left, symbol, right)).startswith(f"{name}({typed}) failed in {library}: ")
+
+
+def test_comparisons_that_were_not_typed_have_the_operands_in_the_order_of_the_call():
+    array = asarray(np.ones(3, "float16"))
+    with use_rules("array-api"):
+        for call in (
+            lambda: operator.lt(1e300, array),
+            lambda: array.__gt__(1e300),
+            lambda: functools.reduce(operator.lt, (1e300, array)),
+            lambda: max([1e300, array], key=lambda each: each),
+        ):
+            with pytest.raises(PromotionError) as caught:
+                call()
+            assert str(caught.value).startswith("greater(float16, float*)")
+        # A list compares its elements, and the instruction is about the lists.
+        numbers, arrays = [1e300], [array]
+        for call in (lambda: numbers < arrays, lambda: numbers == arrays, lambda: numbers.index(array)):
+            with pytest.raises(PromotionError) as caught:
+                call()
+            assert str(caught.value).startswith("equal(float16, float*)")

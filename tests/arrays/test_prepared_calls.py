@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import supremum
-from supremum import PromotionError, namespace, use_rules
+from supremum import PromotionError, count_conversions, namespace, use_rules
 from supremum.arrays import ComputationError, RuntimeDtypeError
+from supremum.arrays.backends.jax import _for_all_rules
 from supremum.arrays.calls import Function, function_of, read
 from supremum.errors import SupremumError
 from supremum.rules import ARRAY_API as STRICT
@@ -188,6 +189,55 @@ def test_elements_at_other_positions_of_jax_arrays_are_not_compiled_again(caplog
     assert [record for record in caplog.records if "Compiling" in record.getMessage()] == []
     assert [value for value, *_ in found] == [3.0, 4.0]
     assert [array.tolist() for array in found[1][1:]] == [[0.0, 1.0, 2.0, 3.0, -1.0], [0.0, 1.0, 2.0, 3.0, 6.5]]
+
+
+# Further calls on JAX, with an array h of NumPy.
+ON_JAX = """
+x+1.5 x<1 x**2 x+y x+h x[0] x[:,0] x.at[0].set(1.5) x.at[0].add(y) xp.zeros(3) xp.asarray(h)
+xp.asarray(h,dtype="float16") xp.roll(x,1) xp.fft.fft(x) x.sum() supremum.ArrayVariable(x).assign_add(y)
+"""
+
+
+_EDGES = {"int*": ["int8"], "int8": ["float*"], "float*": ["float16"], "float16": ["float32"], "float32": ["float64"]}
+# Blocks in which these calls are decided alike, each with a cache key of its own in JAX.
+BLOCKS = {
+    "a first name": lambda: use_rules(replace(JAX_X32, name="first")),
+    "a second name": lambda: use_rules(replace(JAX_X32, name="second")),
+    "other edges": lambda: use_rules(supremum.RuleSet.from_lattice("mine", _EDGES)),
+    "more edges": lambda: use_rules(supremum.RuleSet.from_lattice("mine", _EDGES | {"uint8": ["float64"]})),
+    "counts": count_conversions,
+}
+
+
+def test_jax_compiles_once_for_all_rule_sets_that_decide_alike(caplog):
+    """It would keep what it compiles for a rule set when that is dropped."""
+    xp = namespace("jax")
+    x, y, *_ = _operands(xp)
+    names = {"xp": xp, "x": x, "y": y, "h": np.ones(2, "float32"), "supremum": supremum}
+    compiled = {}
+    for block, enter in BLOCKS.items():
+        caplog.clear()
+        with enter(), jax.log_compiles(True):
+            for call in ON_JAX.split():
+                eval(call, names)
+            ours = len(caplog.records)
+            jnp.sinc(x.unwrap())  # JAX's own functions do not know that rules do not change them
+        compiled[block] = ours > 0, len(caplog.records) > ours
+    del compiled["a first name"]
+    assert compiled == dict.fromkeys(compiled, (False, True))
+
+
+def test_a_block_that_ends_while_jax_computes_stays_ended():
+    """The garbage collector may close a generator, which ends its block."""
+    traces = []
+    function = jax.jit(lambda x: (traces.append(x), x)[1])
+    with use_rules(replace(JAX_X32, name="outer")):
+        function(1.0)
+        inner = use_rules(replace(JAX_X32, name="inner"))
+        inner.__enter__()
+        _for_all_rules(inner.__exit__)(None, None, None)
+        function(1.0)
+    assert len(traces) == 1
 
 
 def test_assigned_values_are_converted_by_their_own_kind_and_range():

@@ -1,6 +1,11 @@
 """The traceback of a refusal shows the user's line, at most two lines of this library, and no other error."""
 
+import json
 import operator
+import os
+import re
+import subprocess
+import sys
 import traceback
 from pathlib import Path
 
@@ -30,6 +35,8 @@ CALLS = {
     "array + array": lambda a, b: asarray(a) + asarray(b),
     "raw + array": lambda a, b: a + asarray(b),
     "array + number": lambda a, b: 0.5 + asarray(a),
+    "number < array": lambda a, b: 0.5 < asarray(a),  # noqa: SIM300
+    "raw < array": lambda a, b: a < asarray(b),
     "divmod": lambda a, b: divmod(asarray(a), asarray(b)),
     "matmul": lambda a, b: asarray(a) @ asarray(b),
     "operator in place": lambda a, b: operator.iadd(asarray(a), asarray(b)),
@@ -97,3 +104,57 @@ def test_errors_in_functions_of_the_user_keep_their_frames():
     with use_rules("array-api"), pytest.raises(SupremumError) as caught:
         namespace("numpy").apply_along_axis(lambda row: asarray(row) + np.float32(1), 0, other)
     assert "asarray(row) + np.float32(1)" in "".join(traceback.format_exception(caught.value))
+
+
+# Runs the cells that it reads, and writes what each prints.
+_NOTEBOOK = """
+import contextlib, io, json, sys
+from IPython.core.interactiveshell import InteractiveShell
+shell, printed = InteractiveShell.instance(), []
+for cell in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as text, contextlib.redirect_stderr(text):
+        shell.run_cell(cell, store_history=True)
+    printed.append(text.getvalue())
+json.dump(printed, sys.stdout)
+"""
+_FIRST_CELL = """
+import numpy as np
+from supremum import asarray, count_conversions, get_rules, ops, result_type, set_default_rules, use_rules
+a, b = np.ones(2, "int8"), np.ones(2, "float32")
+set_default_rules("array-api")
+"""
+# Cells, and the lines of the cell and the files of this library that their tracebacks show.
+CELLS = {
+    "x = asarray(a)\nx + asarray(b)": ["2"],
+    "a + asarray(b)": ["1"],
+    "0.5 < asarray(a)": ["1", "calls.py"],
+    "divmod(asarray(a), b)": ["1", "array.py"],
+    "ops.add(a, b)": ["1"],
+    "np.add(asarray(a), b)": ["1"],
+    "np.concatenate([asarray(a), asarray(b)])": ["1", "array.py", "numpy_functions.py"],
+    "x = asarray(a)\nx += 0.5": ["2"],
+    "x = asarray(a)\nx[0] = 0.5": ["2", "array.py"],
+    "result_type(a, b)": ["1", "promotion.py", "decisions.py"],
+    "def f(x):\n    return x + b\n\nf(asarray(a))": ["4", "2"],
+}
+
+
+@pytest.mark.slow
+def test_a_notebook_shows_the_line_of_the_cell_and_at_most_two_of_ours(tmp_path):
+    import_or_skip("IPython")
+    counting = (
+        "with use_rules('numpy'), count_conversions() as counts:\n    asarray(a) + b\n[each.line for each, _ in counts]"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", _NOTEBOOK], input=json.dumps([_FIRST_CELL, *CELLS, counting]), text=True,
+        capture_output=True, check=True, env=os.environ | {"IPYTHONDIR": str(tmp_path)},
+    )  # fmt: skip
+    first, *printed, counted = (re.sub(r"\x1b\[[\d;]*m", "", text) for text in json.loads(run.stdout))
+    assert first == ""
+    for number, (expected, text) in enumerate(zip(CELLS.items(), printed, strict=True), 2):
+        cell, frames = expected
+        shown = re.findall(rf"^(?:Cell In\[{number}\], line (\d+)|File .*/(\w+\.py):\d+)", text, flags=re.MULTILINE)
+        assert (cell, ["".join(each) for each in shown]) == (cell, frames), text
+        assert text.count("-> refused   [rules array-api]") == 1, text
+        assert "exception" not in text, text  # Python links chained errors by sentences with this word
+    assert counted == f"Out[{len(CELLS) + 2}]: ['In[{len(CELLS) + 2}]:2']\n"

@@ -23,6 +23,7 @@ from supremum.arrays.backends.numpy import NUMPY
 from supremum.arrays.wrapped import NUMBERS, WrappedArray, as_key, joint_backend, library_of, number_key
 from supremum.errors import hide_frames
 from supremum.rules import SCOPE, RulesLike, memory_of
+from supremum.user_frame import compares_with
 
 
 class Prepared(NamedTuple):
@@ -145,10 +146,13 @@ class Function(ABC):
         backend: the library of the namespace that it belongs to; None for the library of its arrays.
         operands: how many of the arguments by position can be operands, which the rules promote if they are numbers.
         by_rank: whether what is prepared depends on how many dimensions the arrays have.
+        reflected: for a comparison, the symbol and the function of the comparison that Python evaluates as this one if
+            the left operand does not take the right one: `<` and `less` for `greater`. None for other functions.
     """
 
     operands: int = 0
     by_rank: bool = False
+    reflected: tuple[str, Function] | None = None
     call: Callable[..., Any]
 
     def __init__(self, name: str, arguments: Callable[..., Any], doc: str = "") -> None:
@@ -245,6 +249,8 @@ def callable_of(function: Function, takes: Callable[[Any], object] | None = None
                 prepared, raws = function.find(rules_like, args, options)
             return prepared.run(raws)
         except Exception as error:
+            if takes is not None and (typed := _error_as_typed(function, args)) is not None:
+                raise typed from typed.__cause__
             function.fail(args, options, error)
             hide_frames(error)
             raise
@@ -256,6 +262,33 @@ def callable_of(function: Function, takes: Callable[[Any], object] | None = None
     with suppress(ValueError):  # some functions in C have no signature
         vars(call)["__signature__"] = inspect.signature(function.arguments).replace(return_annotation="Array")
     return call
+
+
+def _error_as_typed(function: Function, args: Sequence[Any]) -> Exception | None:
+    """The error of a comparison that failed, with the operands in the order in which the user typed them.
+
+    Python evaluates `1e300 < array` as `array > 1e300`.
+
+    Args:
+        function: the operator.
+        args: its operands.
+
+    Returns:
+        None if the operands are in that order.
+    """
+    frame = inspect.currentframe()
+    caller = frame and frame.f_back and frame.f_back.f_back
+    if function.reflected is None or caller is None or len(args) != 2:
+        return None
+    symbol, typed_function = function.reflected
+    if not compares_with(caller, symbol, args[0], is_only_reflected=typed_function is not function):
+        return None
+    try:
+        typed_function.call(*reversed(args))
+    except Exception as error:
+        hide_frames(error)
+        return error
+    return None
 
 
 _FUNCTION = "__supremum_function__"

@@ -18,7 +18,7 @@ from supremum.arrays.wrapped import WrappedArray, check_library, library_of, new
 from supremum.errors import OperandError, listed, shown
 from supremum.fix import letter
 from supremum.formats import argument_dtype, as_format
-from supremum.rules import RulesLike
+from supremum.rules import FOLLOWS_JAX, RulesLike
 from supremum.typing import DTypeLike
 
 
@@ -60,6 +60,8 @@ class PassThroughFunction(Function):
             LibraryError: for arrays of a third library.
             OperandError: for arrays of several dtypes, if the function is not in the standard.
         """
+        if not isinstance(rules_like, str):  # nothing depends on the rules
+            return self.find(FOLLOWS_JAX, args, options)
         library = self.backend or library_in((args, *options.values()))
         if self.name not in TAKING_POSITIONS:
             options = {name: _static_option(value) for name, value in options.items()}
@@ -100,7 +102,7 @@ class PassThroughFunction(Function):
         weak = [key.weak for key in keys] if name in OF_THE_ELEMENTS else []
         gives_list = name in GIVING_LISTS
         return Prepared(
-            library.compile_function(name, run, count),
+            library.compile_function(name, run, count, standard=self._standard),
             lambda result: _wrap_result(list(result) if gives_list else result, keys, weak),
         )
 

@@ -32,8 +32,10 @@ from supremum.rules.scope import RulesLike as RulesLike
 from supremum.rules.scope import Watcher as Watcher
 from supremum.rules.scope import find_rules as find_rules
 from supremum.rules.scope import get_rules, set_default_rules, use_rules
+from supremum.rules.scope import jax_context as jax_context
 from supremum.rules.scope import memory_of as memory_of
 from supremum.rules.scope import scope_in_force as scope_in_force
+from supremum.rules.scope import sync_jax_context as sync_jax_context
 from supremum.rules.scope import watching as watching
 from supremum.rules.shared_cache import Memory as Memory
 from supremum.rules.verdicts import Storing

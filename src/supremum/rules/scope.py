@@ -60,6 +60,11 @@ def _load(name: str) -> RuleSet:
     return getattr(importlib.import_module(f"supremum.rules.{module}"), attribute)
 
 
+def _is_named(rules: RulesLike) -> bool:
+    """Whether rules are a name, or the rule set of one."""
+    return isinstance(rules, str) or (rules.name in HOMES and find_rules(rules.name) is rules)
+
+
 class Watcher(Protocol):
     """An observer of every decision that is carried out, such as a counter of conversions."""
 
@@ -76,9 +81,12 @@ class Scope(Block):
         outer: the block around it.
         watcher: the object that watches it; None for the watcher of the block around it.
         owner: the object that removes it again.
+
+    Attributes:
+        is_named: whether the rules have a name, so that there are few such scopes, and nothing watches it.
     """
 
-    __slots__ = ("_own_watcher", "memory", "rules", "watcher")
+    __slots__ = ("_own_watcher", "is_named", "memory", "rules", "watcher")
 
     def __init__(
         self, rules: RulesLike, outer: Scope | None, watcher: Watcher | None = None, owner: object = None
@@ -88,6 +96,7 @@ class Scope(Block):
         self.watcher: Watcher | None = outer.watcher if watcher is None and outer is not None else watcher
         # With a watcher, the caches of prepared operations start empty, and functions are traced again.
         self.memory: Memory = memory_of(rules) if self.watcher is None else Memory(self)
+        self.is_named: bool = self.watcher is None and _is_named(rules)
         super().__init__(owner, outer, self.memory.key)
 
     def within(self, outer: Any) -> Scope:
@@ -107,6 +116,7 @@ SCOPE: ContextVar[Scope] = _scopes.innermost
 """The scope in force, for code that JAX does not trace."""
 IN_JAX = _scopes.thread
 """Its `synced` is the scope in the cache key of JAX in this thread; if it is the scope in force, no check is needed."""
+jax_context, sync_jax_context = _scopes.jax_context, _scopes.sync_jax_context
 scope_in_force: Callable[[], Scope] = _scopes.current
 
 
@@ -149,7 +159,7 @@ def set_default_rules(rules: RulesLike) -> None:
     """
     if not isinstance(rules, RuleSet):
         canonical_name(rules)
-    _PROCESS.rules, _PROCESS.memory = rules, memory_of(rules)
+    _PROCESS.rules, _PROCESS.memory, _PROCESS.is_named = rules, memory_of(rules), _is_named(rules)
     _PROCESS.key = _PROCESS.memory.key
     _scopes.sync_all_threads(_PROCESS.key)
 
@@ -166,6 +176,10 @@ class use_rules(BlockDecorator[Scope]):  # noqa: N801 (a context manager that re
     Asyncio tasks inherit the scope they are started in; new threads start from the default. Scopes may end in any
     order. Once JAX is loaded, the scope is part of its cache key: a function jitted under one rule set is traced again
     under another.
+
+    JAX keeps what it traces and compiles under a rule set until `jax.clear_caches()`, also once that is dropped.
+    An operation on an `Array` is compiled once for all rule sets that decide it alike. Functions of `jax.numpy` and
+    functions that you jit are compiled for each; make a rule set once, and not at every call.
 
     JAX keeps that key per thread and does not know when asyncio switches tasks. So decorate a coroutine function that
     awaits under rules and calls jitted functions. Its rules and inner scopes then apply whenever its body runs, and not

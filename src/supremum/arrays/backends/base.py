@@ -142,13 +142,16 @@ class Backend(ABC):
         xp = self.xp
         return attrgetter(name if "." in name or hasattr(xp, name) else f"linalg.{name}")(xp)
 
-    def compile_function(self, name: str, function: Callable[..., Any], count: int) -> Callable[..., Any]:
+    def compile_function(
+        self, name: str, function: Callable[..., Any], count: int, *, standard: bool
+    ) -> Callable[..., Any]:
         """A function of arrays without other arguments, compiled if that is faster.
 
         Args:
             name: of the function.
             function: the function.
             count: how many arrays it takes.
+            standard: whether it is in the standard; other functions may call functions of the user.
         """
         return function
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,17 +20,56 @@ from supremum.arrays.backends import kernels
 from supremum.arrays.backends.base import Backend, CallPlan, Raw
 from supremum.arrays.backends.numpy import host_converter
 from supremum.arrays.errors import RuntimeDtypeError
+from supremum.bounded_cache import Bounded
 from supremum.decisions import ResultType
 from supremum.errors import OperandError, SupremumError
 from supremum.formats import DType, as_format
 from supremum.jax_compat import INLINE
 from supremum.jax_compat import primitives as p
 from supremum.operands import as_operand, weak_name
-from supremum.rules import JAX_X32, JAX_X64, held_dtype, holds_64_bits, is_x64
+from supremum.rules import (
+    FOLLOWS_JAX,
+    IN_JAX,
+    JAX_X32,
+    JAX_X64,
+    SCOPE,
+    held_dtype,
+    holds_64_bits,
+    is_x64,
+    jax_context,
+    sync_jax_context,
+)
 from supremum.typing import ArrayLike
 
 # Profiles, error messages and compiled code then show the line of the user's program.
 source_info_util.register_exclusion(str(Path(__file__).parents[1]))
+
+R = TypeVar("R")
+_context = jax_context()
+
+
+def _for_all_rules(function: Callable[..., R]) -> Callable[..., R]:
+    """A function of JAX that does not depend on the rules in force, which JAX compiles once for all without a name.
+
+    There can be any number of those, and JAX would compile the function for each, and keep that until the process ends.
+
+    Args:
+        function: the function.
+    """
+    in_force = SCOPE.get
+
+    def run(*args: Any, **options: Any) -> R:
+        if in_force().is_named:
+            return function(*args, **options)
+        synced = IN_JAX.synced
+        try:
+            with _context(FOLLOWS_JAX):
+                return function(*args, **options)
+        finally:
+            if IN_JAX.synced is not synced:  # the garbage collector ended a block meanwhile
+                sync_jax_context(IN_JAX.synced)
+
+    return run
 
 
 class JaxBackend(Backend):
@@ -45,16 +85,18 @@ class JaxBackend(Backend):
         """As in the base class."""
         return _fillers[name] if name in _fillers else super().function(name)
 
-    def compile_function(self, name: str, function: Callable[..., Any], count: int) -> Callable[..., Any]:
+    def compile_function(
+        self, name: str, function: Callable[..., Any], count: int, *, standard: bool
+    ) -> Callable[..., Any]:
         """As in the base class; not for shapes that depend on values, or arguments that JAX itself takes as values."""
         if name not in (_COMPILED if count == 1 else _COMPILED_OF_SEVERAL):
-            return function
+            return _for_all_rules(function) if standard else function
 
         def compute(*operands: Any) -> Any:
             return function(*operands)
 
         compute.__name__ = compute.__qualname__ = name
-        return jax.jit(compute, inline=INLINE)
+        return _for_all_rules(jax.jit(compute, inline=INLINE))
 
     def dtype_of(self, raw: Raw) -> DType:
         """As in the base class."""
@@ -69,14 +111,50 @@ class JaxBackend(Backend):
         return aval.dtype, aval.weak_type, not aval.shape, None
 
     def prepare(self, plan: CallPlan) -> Callable[..., Raw]:
-        """One jitted function per decision."""
+        """One jitted function for all decisions that compute the same."""
         if (comparison := kernels.known_comparison(self, plan)) is not None:
             return comparison
         dtypes = {*plan.compute} if plan.gives_indices else {*plan.compute, plan.result.dtype}
         wide = self._check_representable(plan, dtypes)
+        known = kernels.known_int(plan)  # JAX needs the value to multiply the power out
+        kernel = self._kernel(plan, known)
+        converters = [
+            kernels.known_int_wrapper(plan, i) if i == known else self._converter(plan, i)
+            for i in range(len(plan.keys))
+        ]
+        run = kernel if SCOPE.get().is_named else _for_all_rules(kernel)
+        if lacking := [dtype for dtype in dtypes if as_format(dtype).bits < _LEAST_BITS and not _computes_in(dtype)]:
+            run = _only_traced(run, lacking, plan)
+        prepared = kernels.compose(run, converters)
+        if not wide:
+            return prepared
+        # With x64 off JAX keeps wide dtypes that are passed by name, and narrows NumPy arrays.
+        explicit = [
+            None if i == known or key.backend is self else partial(_as_jax_array, host_converter(plan, i), dtype)
+            for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True))
+        ]
+        return _with_x64_check(prepared, kernels.compose(run, explicit), plan)
+
+    def _kernel(self, plan: CallPlan, known: int | None) -> Callable[..., Raw]:
+        """The jitted function of a plan.
+
+        Args:
+            plan: the plan.
+            known: the position of the operand that JAX takes as a value.
+        """
+        keys = tuple(key if key.backend is not None else key.operand.category for key in plan.keys)
+        # The text also tells -0.0 from 0.0 and True from 1, which are equal.
+        options = tuple((name, value, repr(value)) for name, value in plan.options.items())
+        same = plan.operation, keys, plan.compute, plan.result, plan.build, plan.gives_indices, known, options
+        try:
+            kernel = _kernels.get(same)
+        except TypeError:  # an option that cannot be a key, such as a list
+            return self._compile(plan, known)
+        return kernel or _kernels.setdefault(same, self._compile(plan, known))
+
+    def _compile(self, plan: CallPlan, known: int | None) -> Callable[..., Raw]:
         build = plan.build
         function = kernels.elementwise_function(self, plan, jnp, {}) if build is None else build(self, plan)
-        known = kernels.known_int(plan)  # JAX needs the value to multiply the power out
 
         def compute(*operands: Any) -> Any:
             cast = [
@@ -87,23 +165,7 @@ class JaxBackend(Backend):
             return result if plan.gives_indices else _cast_result(result, plan.result)
 
         compute.__name__ = compute.__qualname__ = plan.operation.name
-        kernel = jax.jit(compute, inline=INLINE, static_argnums=() if known is None else (known,))
-        converters = [
-            kernels.known_int_wrapper(plan, i) if i == known else self._converter(plan, i)
-            for i in range(len(plan.keys))
-        ]
-        run = kernel
-        if lacking := [dtype for dtype in dtypes if as_format(dtype).bits < _LEAST_BITS and not _computes_in(dtype)]:
-            run = _only_traced(kernel, lacking, plan)
-        prepared = kernels.compose(run, converters)
-        if not wide:
-            return prepared
-        # With x64 off JAX keeps wide dtypes that are passed by name, and narrows NumPy arrays.
-        explicit = [
-            None if i == known or key.backend is self else partial(_as_jax_array, host_converter(plan, i), dtype)
-            for i, (key, dtype) in enumerate(zip(plan.keys, plan.compute, strict=True))
-        ]
-        return _with_x64_check(prepared, kernels.compose(run, explicit), plan)
+        return jax.jit(compute, inline=INLINE, static_argnums=() if known is None else (known,))
 
     def clarify_error(self, plan: CallPlan, error: Exception, operands: Sequence[Any]) -> Exception:
         """A clearer error for missing kernels, and for operands on several devices."""
@@ -163,9 +225,8 @@ class JaxBackend(Backend):
         if native == _BOOL and as_format(raw.dtype).bits < _LEAST_BITS and not _computes_in(raw.dtype):
             raise RuntimeDtypeError(_not_computed([raw.dtype]))  # the cast computes a comparison with zero
         if weak:
-            return p.convert_element_type_p.bind(raw, new_dtype=native, weak_type=True, sharding=None)
-        array: Any = raw
-        return jnp.astype(array, native)
+            return _convert_weakly(raw, new_dtype=native, weak_type=True, sharding=None)
+        return _astype(raw, native)
 
     def asarray(
         self, data: ArrayLike, dtype: DType | None = None, device: object = None, copy: bool | None = None
@@ -173,7 +234,7 @@ class JaxBackend(Backend):
         """An array; a conversion that would lose bits is refused."""
         is_on_device = isinstance(data, jax.Array)
         if is_on_device and dtype is None:
-            return jnp.asarray(data, device=device, copy=copy)
+            return _asarray(data, device=device, copy=copy)
         host = data if is_on_device else np.asarray(data)
         target = self.native_dtype(as_format(host.dtype if dtype is None else dtype).dtype)
         keeps_bits = not _is_wide(target) or is_x64()
@@ -184,7 +245,7 @@ class JaxBackend(Backend):
             # JAX would make the copy in 32 bits.
             host, copy = host.copy(), None
         try:
-            return jnp.asarray(host, target, device=device, copy=copy)
+            return _asarray(host, target, device=device, copy=copy)
         except jax.errors.JaxRuntimeError as error:
             raise RuntimeDtypeError(f"JAX does not have {target} on this device", "use a different dtype") from error
 
@@ -211,14 +272,13 @@ class JaxBackend(Backend):
         """Elements of an array."""
         array: Any = raw
         parts = None if isinstance(raw, Tracer) or array.size > _LARGE else _split_index(index)
-        return array[index] if parts is None else _index_function(parts[0])(raw, parts[1])
+        return _getitem(raw, index) if parts is None else _index_function(parts[0])(raw, parts[1])
 
     def update(self, raw: Raw, index: object, name: str, value: Raw, options: Mapping[str, Any]) -> Raw:
         """An array with updated elements, by a method of its `at`."""
         parts = None if isinstance(raw, Tracer) or options else _split_index(index)
         if parts is None:
-            array: Any = raw
-            return getattr(array.at[index], name)(value, **options)
+            return _update_at(raw, index, name, value, **options)
         return _index_function(parts[0], name)(raw, parts[1], value)
 
     def flags(self) -> Hashable:
@@ -243,6 +303,9 @@ class JaxBackend(Backend):
         return None if isinstance(raw, Tracer) else super().device_of(raw)
 
 
+_kernels: Bounded[Hashable, Callable[..., Raw]] = Bounded(4096)
+"""Jitted functions by what they compute. Compiling one takes longer than all decisions of a rule set."""
+
 _COMPILED = {
     "argmax", "argmin", "argsort", "astype", "broadcast_to", "count_nonzero", "expand_dims", "flip", "matrix_transpose",
     "moveaxis", "ones_like", "permute_dims", "reshape", "sort", "squeeze", "tile", "tril", "triu", "unstack",
@@ -254,11 +317,14 @@ _COMPILED_OF_SEVERAL = {"broadcast_arrays", "meshgrid", "take", "take_along_axis
 def _compiled_filler(name: str) -> Callable[..., Raw]:
     """A function that makes an array of a shape; it is compiled for each shape, as in JAX."""
     plain = getattr(jnp, name)
-    compiled = lru_cache(maxsize=4096)(lambda shape, dtype: jax.jit(partial(plain, shape, dtype), inline=INLINE))
+    fill_on = _for_all_rules(plain)
+    compiled = lru_cache(maxsize=4096)(
+        lambda shape, dtype: _for_all_rules(jax.jit(partial(plain, shape, dtype), inline=INLINE))
+    )
 
     def fill(shape: Any, *, dtype: DType, device: Any = None) -> Raw:
         is_known = device is None and {*map(type, shape if isinstance(shape, tuple) else (shape,))} <= {int}
-        return compiled(shape, dtype)() if is_known else plain(shape, dtype, device=device)
+        return compiled(shape, dtype)() if is_known else fill_on(shape, dtype, device=device)
 
     return fill
 
@@ -303,14 +369,26 @@ def _index_function(places: _Places, name: str = "") -> Callable[..., Raw]:
         index = _join_index(places, values)
         return getattr(raw.at[index], name)(*value) if name else raw[index]
 
-    return jax.jit(compute, inline=INLINE)
+    return _for_all_rules(jax.jit(compute, inline=INLINE))
 
 
 _MANY = 2**31  # JAX takes larger numbers with x64 on only
 _LARGE = 2**18  # XLA on CPUs copies a large static slice more slowly than the dynamic slice that JAX makes of it
 
 
-_moved = jax.jit(lambda array: array, inline=INLINE)  # copies an array of NumPy in less time than `jnp.asarray`
+_asarray = _for_all_rules(jnp.asarray)
+_astype = _for_all_rules(jnp.astype)
+_convert_weakly = _for_all_rules(p.convert_element_type_p.bind)
+_getitem: Callable[..., Raw] = _for_all_rules(operator.getitem)
+
+
+@_for_all_rules
+def _update_at(raw: Any, index: Any, name: str, value: Any, **options: Any) -> Raw:
+    return getattr(raw.at[index], name)(value, **options)
+
+
+# This copies an array of NumPy in less time than `jnp.asarray`.
+_moved = _for_all_rules(jax.jit(lambda array: array, inline=INLINE))
 
 
 def _cast(operand: Any, target: DType, weak: bool) -> Any:
@@ -383,7 +461,7 @@ def _needs_x64_error(plan: CallPlan) -> RuntimeDtypeError:
 def _as_jax_array(cast: Callable[[Any], Any], dtype: DType, value: Any) -> Any:
     """A Python number or NumPy array as an array of JAX, with the dtype given by name."""
     # JAX treats NumPy's scalars as Python numbers, which it first converts to 32 bits.
-    return jnp.asarray(np.asarray(cast(value)), dtype)
+    return _asarray(np.asarray(cast(value)), dtype)
 
 
 def _with_x64_check(prepared: Callable[..., Raw], explicit: Callable[..., Raw], plan: CallPlan) -> Callable[..., Raw]:

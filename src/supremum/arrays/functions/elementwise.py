@@ -81,6 +81,12 @@ def _function(row: Operation) -> PromotingFunction:
 ELEMENTWISE_OPERATIONS: dict[str, PromotingFunction] = {name: _function(row) for name, row in ELEMENTWISE.items()}
 """All elementwise operations by name; operators and `supremum.ops` share their prepared functions."""
 
+for _name, _symbol, _typed in (
+    ("less", ">", "greater"), ("less_equal", ">=", "greater_equal"), ("equal", "==", "equal"),
+    ("greater", "<", "less"), ("greater_equal", "<=", "less_equal"), ("not_equal", "!=", "not_equal"),
+):  # fmt: skip
+    ELEMENTWISE_OPERATIONS[_name].reflected = _symbol, ELEMENTWISE_OPERATIONS[_typed]
+
 
 def operator_named(name: str) -> Callable[[Any, Any], Any]:
     """The operator of Python that is an operation, which returns `NotImplemented` for other operands.
