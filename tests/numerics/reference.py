@@ -5,9 +5,11 @@ import numpy as np
 
 from supremum.formats import FORMATS, Kind
 from supremum.jaxprs import interpret, plan_of
+from supremum.numerics.packed_tallies import Packing
 from supremum.numerics.plans import steps_with_values
 from supremum.numerics.report import Profile
-from supremum.numerics.tallied_results import MADE, Counting, CountingApart, slots_of, two_lanes
+from supremum.numerics.tallied_results import Counting, CountingLater, slots_of
+from supremum.numerics.tallies import Tally
 
 FLOATS = tuple(row for row in FORMATS if row.kind is Kind.FLOAT)
 
@@ -61,7 +63,7 @@ def exponents_of(magnitudes):
     return dict(zip(map(str, exponents.tolist()), counts.tolist(), strict=True))
 
 
-def profile_with_values(function, arguments, formats=FLOATS, histogram=False):
+def profile_with_values(function, arguments, formats=FLOATS, histogram=False, jitted=False):
     """Profile a function, and fetch the values that its operations made from the same compiled program.
 
     Returns:
@@ -77,12 +79,25 @@ def profile_with_values(function, arguments, formats=FLOATS, histogram=False):
             return super().tally(value, slot)
 
     counting = Recording(slots)
-    instrument = CountingApart(counting)
-    outputs, records = jax.jit(lambda *given: interpret(plan, list(map(two_lanes, given)), instrument))(*arguments)
+
+    def count(counted):
+        packing = Packing()
+        for slot, each in zip(slots, counted, strict=True):
+            packing.add(slot, each)
+        return packing.tallies(slots)
+
+    def run(*given):
+        outputs, records = interpret(plan, given, CountingLater(counting))
+        counted = counting.in_order(records)
+        return outputs, counted, count(counted) if jitted else None
+
+    outputs, counted, tallies = jax.jit(run)(*arguments)
     jax.effects_barrier()
-    outputs = tuple(lanes[MADE] for lanes in outputs)
+    for slot, each in zip(slots, counted, strict=True):
+        if not isinstance(each, Tally):  # it is not in a loop or branch
+            values[id(slot)].append(np.repeat(each, slot.copies))
     runs = [[np.asarray(each) for each in runs] for runs in values.values()]
-    return Profile(outputs, counting.in_order(records), slots, formats), runs
+    return Profile(tuple(outputs), tallies or count(counted), slots, formats), runs
 
 
 def bits(value):

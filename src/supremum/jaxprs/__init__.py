@@ -53,6 +53,10 @@ from supremum.jaxprs.positions import owner_of as owner_of
 from supremum.jaxprs.positions import position_of as position_of
 from supremum.jaxprs.rewrite_rules import RewriteAction, RewriteRecord, RewriteRule, Rewritten, Value
 from supremum.jaxprs.rewriter import ENTERED, Rewriter
+from supremum.jaxprs.segments import Segment as Segment
+from supremum.jaxprs.segments import inlined as inlined
+from supremum.jaxprs.segments import run_segments as run_segments
+from supremum.jaxprs.segments import segments_of as segments_of
 from supremum.jaxprs.traced_calls import TracedCall as TracedCall
 from supremum.jaxprs.traced_calls import traced_call as traced_call
 from supremum.public_names import public_names

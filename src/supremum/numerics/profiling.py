@@ -7,20 +7,23 @@ from functools import partial, wraps
 from typing import Any
 
 import jax
+from jax import lax
 from jax.extend.core import ClosedJaxpr
 
 from supremum.argument_checks import flag, function, iterable
 from supremum.errors import OperandError
 from supremum.formats import Format, Kind, as_format
-from supremum.jaxprs import interpret
+from supremum.jaxprs import Plan, Records, Step, has_tracers, inlined, interpret, run_segments, segments_of
 from supremum.numerics.calls import refuse_derivatives, trace_to_run
 from supremum.numerics.kept_programs import KeptPrograms
+from supremum.numerics.packed_tallies import PackedTallies, Packing
 from supremum.numerics.plans import measured_plan, steps_with_values
 from supremum.numerics.report import Profile
-from supremum.numerics.tallied_results import MADE, Counting, CountingApart, Slot, slots_of, two_lanes
-from supremum.numerics.tallies import Tally
+from supremum.numerics.tallied_results import Counting, CountingLater, slots_of
 from supremum.typing import DTypeLike
 
+_MOST_BYTES = 2**28
+"""How many bytes of values are held to be counted; a single operation may make more."""
 FORMATS = "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"
 
 
@@ -29,9 +32,9 @@ def profile(
 ) -> Callable[..., Profile]:
     """Count what narrower formats would do to the values that a function computes.
 
-    The function is compiled and run once, with counters after each operation that makes floating-point values. The
-    counters read a second copy of the program that shares only the products, so that XLA computes the results as under
-    `jax.jit`. It does not promise the same bits, but the tests find them in random programs.
+    The function is compiled and run once, as a program that also returns the values of each operation. XLA fuses it
+    differently, so that results may differ from those of `jax.jit` as sums in another order do. Loops and branches run
+    twice: the second run is counted, and the results are those of the first.
 
     `jit`, `grad`, `vmap`, `scan`, `while_loop`, `cond`, `checkpoint` and functions with custom derivatives may be used
     inside; their operations have rows of their own. Operations that only move values, such as a transposition, and
@@ -71,16 +74,16 @@ def profile(
     rows = as_formats(formats)
     flag("histogram", histogram)
 
-    programs = KeptPrograms(lambda call: _counting_program(call.program, rows, histogram))
+    programs = KeptPrograms(lambda call: _CountingProgram(call.program, rows, histogram))
 
     @wraps(fn, updated=())
     def count(*args: Any, **kwargs: Any) -> Profile:
         call = trace_to_run(fn, args, kwargs, "profile")
-        slots, run = programs.of(call)
+        program = programs.of(call)
         # The flags would stop at the first NaN, which the profile is to count.
         with jax.debug_nans(False), jax.debug_infs(False):
-            results, tallies = run(call.arrays)
-        return Profile(call.put_back(results), tallies, slots, rows)
+            results, tallies = program.run(call.arrays)
+        return Profile(call.put_back(results), tallies, program.slots, rows)
 
     return count
 
@@ -98,19 +101,46 @@ def as_formats(formats: Iterable[DTypeLike]) -> tuple[Format, ...]:
     return tuple(rows)
 
 
-def _counting_program(
-    program: ClosedJaxpr, formats: tuple[Format, ...], histogram: bool
-) -> tuple[tuple[Slot, ...], Callable[[list[Any]], tuple[list[Any], list[Tally]]]]:
-    """What is counted in a program, and the compiled program that counts it, a function of the operands."""
-    plan = measured_plan(program, "profile")
-    slots = slots_of(steps_with_values(plan, "profile"), formats, histogram)
-    plan = plan.entering_for({slot.number for slot in slots})
-    counting = Counting(slots)
+class _CountingProgram:
+    """A program whose values are counted after it has run, segment by segment, so that few of them are held at once.
 
-    def run(constants: tuple[Any, ...], operands: list[Any]) -> tuple[list[Any], list[Tally]]:
-        lanes, records = interpret(
-            plan.with_constants(constants), list(map(two_lanes, operands)), CountingApart(counting)
-        )
-        return [each[MADE] for each in lanes], counting.in_order(records)
+    A counter inside of the program would take XLA about twenty times as long as the operation that it counts.
 
-    return slots, partial(jax.jit(refuse_derivatives(run, "profile")), plan.constants)
+    Args:
+        program: the program.
+        formats: the formats to answer for.
+        histogram: whether to count exponents.
+    """
+
+    def __init__(self, program: ClosedJaxpr, formats: tuple[Format, ...], histogram: bool) -> None:
+        plan = measured_plan(program, "profile")
+        self.slots = slots_of(steps_with_values(plan, "profile"), formats, histogram)
+        self._counting = Counting(self.slots)
+        self._plan = inlined(plan.entering_for({slot.number for slot in self.slots}))
+        self._segments = segments_of(self._plan, self._bytes_of, _MOST_BYTES)
+        self._runs = [jax.jit(refuse_derivatives(partial(self._run, each.plan), "profile")) for each in self._segments]
+
+    def _bytes_of(self, step: Step) -> int:
+        return sum(slot.aval.size * slot.aval.dtype.itemsize for slot in self._counting.slots.get(step.number, ()))
+
+    def _run(self, plan: Plan, operands: list[Any]) -> tuple[list[Any], Records]:
+        outcome = interpret(plan, operands, CountingLater(self._counting))
+        return lax.optimization_barrier(outcome)  # so that XLA does the same where this is a part of a larger program
+
+    def run(self, operands: list[Any]) -> tuple[list[Any], PackedTallies]:
+        """Run the program; returns its results and the tallies of all slots."""
+        run = jax.jit(self._run_segments) if has_tracers(operands) else self._run_segments
+        return run(self._plan.constants, operands)
+
+    def _run_segments(self, constants: tuple[Any, ...], operands: list[Any]) -> tuple[list[Any], PackedTallies]:
+        packing = Packing()
+
+        def run(index: int, operands: list[Any]) -> list[Any]:
+            results, records = self._runs[index](operands)
+            for number, values in records.items():
+                for slot, value in zip(self._counting.slots[number], values, strict=True):
+                    packing.add(slot, value)
+            return results
+
+        results = run_segments(self._plan, self._segments, run, constants, operands)
+        return results, packing.tallies(self.slots)

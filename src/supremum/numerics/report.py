@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property, partial
@@ -10,16 +10,16 @@ from itertools import groupby
 from typing import Any
 
 import jax
-import numpy as np
 
 from supremum.argument_checks import text, whole_number
 from supremum.errors import OperandError
 from supremum.formats import Format
 from supremum.jax_compat import type_text
 from supremum.jaxprs import has_tracers
+from supremum.numerics.packed_tallies import PackedTallies
 from supremum.numerics.pictures import exponents
 from supremum.numerics.tallied_results import Slot
-from supremum.numerics.tallies import Tally, elements_of
+from supremum.numerics.tallies import elements_of
 from supremum.numerics.value_counts import FormatCounts, ValueCounts, read_counts, sum_counts
 from supremum.numerics.wording import every, not_finite, worst
 from supremum.reports import (
@@ -99,7 +99,7 @@ class Profile(Report):
     """
 
     outputs: Any
-    tallies: Sequence[Tally]
+    tallies: PackedTallies
     slots: tuple[Slot, ...]
     formats: tuple[Format, ...]
 
@@ -112,10 +112,9 @@ class Profile(Report):
         """
         if has_tracers(self.tallies):
             raise OperandError("the rows of a profile are known after the run; return the profile from the function")
-        tallies: Any = jax.tree.map(np.asarray, self.tallies)
         fields = RowFields()
         rows: list[ProfileRow] = []
-        for _, group in groupby(zip(self.slots, tallies, strict=True), lambda pair: id(pair[0].site)):
+        for _, group in groupby(zip(self.slots, self.tallies.fetch(), strict=True), lambda pair: id(pair[0].site)):
             pairs = list(group)
             site = pairs[0][0].site
             types = tuple(type_text(slot.aval) for slot, _ in pairs)
@@ -149,11 +148,12 @@ class Profile(Report):
         """
         patterns = text("path", path), f"{path}/*"
         kept = [
-            (slot, tally)
-            for slot, tally in zip(self.slots, self.tallies, strict=True)
+            index
+            for index, slot in enumerate(self.slots)
             if any(fnmatchcase(slot.site.path, pattern) for pattern in patterns)
         ]
-        return Profile(self.outputs, [tally for _, tally in kept], tuple(slot for slot, _ in kept), self.formats)
+        slots = tuple(self.slots[index] for index in kept)
+        return Profile(self.outputs, self.tallies.only(kept), slots, self.formats)
 
     def to_dict(self) -> dict[str, Any]:
         """The profile as plain data for JSON, without the outputs."""

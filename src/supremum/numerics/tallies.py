@@ -15,6 +15,7 @@ from jax.core import ShapedArray
 from supremum.formats import DType, Format, as_format
 from supremum.jax_compat import INLINE
 from supremum.numerics.thresholds import bits_and_ranks, first_nan_rank, last_rank, thresholds, unsigned_of
+from supremum.typing import ArrayLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +134,15 @@ def empty_tally(questions: Questions) -> Tally:
     return Tally(counts, jnp.array(np.iinfo(dtype).max, dtype), jnp.array(0, dtype))
 
 
-def measure(value: jax.Array, questions: Questions, copies: int = 1) -> Tally:
+def measure(value: jax.Array, questions: Questions, copies: ArrayLike = 1) -> Tally:
     """The tally of one run.
 
     Args:
         value: the floating result of an operation.
         questions: what to count; see `questions_of`.
-        copies: how often each element counts.
+        copies: how often each element counts, a uint32 scalar.
     """
+    copies = jnp.asarray(copies, "uint32")
     if as_format(value.dtype).category == "complex":
         left, right = (_measure_real(part(value), questions, copies) for part in (lax.real, lax.imag))
         both = add_tallies(left, right)
@@ -150,8 +152,8 @@ def measure(value: jax.Array, questions: Questions, copies: int = 1) -> Tally:
     return _measure_real(value, questions, copies)
 
 
-@partial(jax.jit, static_argnums=(1, 2), inline=INLINE)  # so that results of one type are traced once
-def _measure_real(value: Any, questions: Questions, copies: int) -> Tally:
+@partial(jax.jit, static_argnums=1, inline=INLINE)  # so that results of one type are traced once
+def _measure_real(value: Any, questions: Questions, copies: Any) -> Tally:
     source = questions.source
     bits, ranks = bits_and_ranks(value)
     dtype = bits.dtype
@@ -182,7 +184,7 @@ def _measure_real(value: Any, questions: Questions, copies: int) -> Tally:
     counts = [jnp.reshape(count, (1,)) for count in reaching]
     if questions.histogram:
         counts.append(_between(ranks, questions))
-    low = jnp.concatenate([jnp.ones(1, "uint32"), *(count * np.uint32(copies) for count in counts)])
+    low = jnp.concatenate([jnp.ones(1, "uint32"), *(count * copies for count in counts)])
     return Tally(jnp.stack([low, jnp.zeros_like(low)]), least, most)
 
 
