@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+import gpt
 from supremum.numerics import attribute, first_nonfinite, profile
 
 WIDTH, LAYERS = 1024, 3
@@ -35,14 +36,6 @@ def arguments(batch):
     return layers, jax.random.normal(for_x, (batch, WIDTH)), jax.random.normal(for_labels, (batch, WIDTH))
 
 
-def compiled(function, given):
-    """Compile a function, and return it with the seconds that tracing and compiling took."""
-    jax.clear_caches()
-    start = time.perf_counter()
-    made = jax.jit(function).lower(*given).compile()
-    return made, time.perf_counter() - start
-
-
 def interleaved(benchmark, functions, given):
     """Return the seconds of each function in each round."""
     rounds = []
@@ -62,17 +55,11 @@ def interleaved(benchmark, functions, given):
 @pytest.mark.parametrize("histogram", [False, True], ids=["counts", "histogram"])
 @pytest.mark.parametrize("batch", [128, 1024])
 def test_a_training_step(benchmark, figures, batch, histogram):
-    given = arguments(batch)
-    both = profile(step, histogram=histogram), step
-    compiling, programs = [], ()
-    for _ in range(3):
-        programs, seconds = zip(*(compiled(function, given) for function in both), strict=True)
-        compiling.append(seconds)
-    running = interleaved(benchmark, programs, given)
+    given, jitted = arguments(batch), jax.jit(step)
+    running = interleaved(benchmark, (profile(jitted, histogram=histogram), jitted), given)
     counted = "four formats and exponents" if histogram else "four formats"
-    what = f"a step of {LAYERS} layers of width {WIDTH}, batch {batch:,}, {counted}"
-    figures.compare(f"{what}, profiled", *zip(*running, strict=True), "the step")
-    figures.compare(f"{what}, compiled", *zip(*compiling, strict=True), "compiling the step")
+    what = f"a step of {LAYERS} layers of width {WIDTH}, batch {batch:,}, {counted}, profiled"
+    figures.compare(what, *zip(*running, strict=True), "the step")
 
 
 MEASURES = {"profile": profile, "first_nonfinite": first_nonfinite, "attribute": lambda fn: attribute(fn, output=1)}
@@ -86,6 +73,25 @@ def test_a_later_call(benchmark, figures, name):
     figures.compare(what, *zip(*taken, strict=True), "the step")
 
 
+@pytest.mark.parametrize(("layers", "name"), [(2, "profile"), (6, "profile"), (2, "first_nonfinite")])
+def test_a_training_step_of_a_gpt(benchmark, figures, layers, name):
+    function, given = gpt.training_step(layers)
+    jitted = jax.jit(function)
+    what = f"a step of a GPT of {layers} layers under {name}"
+
+    def first_call(measure):
+        jax.clear_caches()
+        start = time.perf_counter()
+        jax.block_until_ready(measure())
+        return time.perf_counter() - start
+
+    both = lambda: MEASURES[name](jitted)(*given), lambda: jitted.lower(*given).compile() and None
+    first = [[first_call(each) for each in both] for _ in range(3)]
+    figures.compare(f"{what}, first call", *zip(*first, strict=True), "compiling the step")
+    later = interleaved(benchmark, (MEASURES[name](jitted), jitted), given)
+    figures.compare(f"{what}, later calls", *zip(*later, strict=True), "the step")
+
+
 def test_the_counts_do_not_grow_with_sizes_and_iterations(benchmark, figures):
     """Compare the bytes of all counts of a loop of 10 iterations over 8 rows with 1,000 over 1,024."""
 
@@ -94,7 +100,7 @@ def test_the_counts_do_not_grow_with_sizes_and_iterations(benchmark, figures):
 
     def size(length, rows):
         found = profile(lambda x: loop(length, x))(jnp.ones((rows, 8)))
-        return sum(leaf.nbytes for tallies in found._tallies for leaf in jax.tree.leaves(tallies))
+        return sum(leaf.nbytes for leaf in jax.tree.leaves(found.tallies))
 
     small = benchmark.pedantic(size, args=(10, 8), rounds=1)
     assert small == size(1_000, 1_024)

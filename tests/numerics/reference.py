@@ -31,6 +31,8 @@ def outcomes_of_casts(values, target):
 def counts_of(runs, formats, histogram=False):
     """The counts of the values of all runs of an operation, as `ValueCounts.to_dict` has them."""
     values = np.concatenate([np.ravel(each) for each in runs]) if runs else np.zeros(0, "float32")
+    if np.iscomplexobj(values):
+        values = np.concatenate([values.real, values.imag])
     with np.errstate(all="ignore"):  # ml_dtypes warns of NaNs
         wide = values.astype("float64")
     numbers = values[np.isfinite(wide) & (wide != 0)]

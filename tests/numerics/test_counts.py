@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from numerics.programs import program
-from numerics.reference import FLOATS, counts_of, profile_with_values
+from numerics.reference import FLOATS, bits, counts_of, profile_with_values
 from slowly import exhaustive, mostly_slow, slow
 from supremum.formats import as_format
-from supremum.numerics import profile
-from supremum.numerics.tallies import Tally, add_tallies, empty_tally, measure, questions_of
+from supremum.numerics import counting_program, packed_tallies, profile
+from supremum.numerics.tallies import Tally, add_tallies, elements_of, empty_tally, measure, questions_of
 from supremum.numerics.value_counts import read_counts
 
 JITTED = jax.jit(measure, static_argnums=1)
@@ -34,8 +34,7 @@ def same(found, expected):
 def check_counts(function, arguments, histogram, jitted=False):
     found, values = profile_with_values(function, arguments, histogram=histogram, jitted=jitted)
     for slot, tally, runs in zip(found.slots, found.tallies.fetch(), values, strict=True):
-        elements = slot.site.equation.outvars[slot.result].aval.size
-        counts = read_counts(tally, slot.questions, elements).to_dict()
+        counts = read_counts(tally, slot.questions, elements_of(slot.aval)).to_dict()
         assert same(counts, counts_of(runs, FLOATS, histogram)), slot.site.equation
     return found
 
@@ -61,13 +60,45 @@ def test_profiles_in_a_jitted_function_have_the_counts_of_numpy(seed):
     assert places(eager) == places(jitted)
 
 
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
+@pytest.mark.parametrize("histogram", [False, True], ids=["counts", "histogram"])
+def test_arrays_of_any_size_are_counted_in_rows_of_one_size(monkeypatch, jitted, histogram):
+    monkeypatch.setattr(packed_tallies, "WIDTH", 8)
+    monkeypatch.setattr(packed_tallies, "ROWS", 4)
+
+    def function(x):
+        sizes = [x[:n] * n for n in (0, 1, 7, 8, 9, 16, 17, 31, 32, 33, 64, 65, 100)]
+        narrow = (x[:21] * 3).astype("bfloat16") * x[:21].astype("bfloat16")
+        numbers = x[:20] * (1 + 2j)
+        return sizes, narrow, numbers, jnp.full((5, 7), 2.5), x.reshape(4, 5, 5) * 1e30
+
+    found = check_counts(function, (jnp.linspace(-3, 4, 100),), histogram, jitted)
+    assert len(found.tallies.blocks) > 10
+    assert {row.values.runs for row in found.rows} == {1}
+
+
+def test_segments_of_a_program_are_counted_as_the_whole(monkeypatch):
+    def function(x):
+        for _ in range(10):
+            x = jnp.sin(x) * 2
+        return x, jnp.cumsum(x)
+
+    x = jnp.linspace(-3, 4, 100)
+    whole = profile(function)(x)
+    monkeypatch.setattr(counting_program, "MOST_BYTES", 1000)
+    parts = profile(function)(x)
+    assert parts.to_dict() == whole.to_dict()
+    assert all((bits(a) == bits(b)).all() for a, b in zip(parts.outputs, whole.outputs, strict=True))
+    assert jax.jit(profile(function))(x).to_dict() == whole.to_dict()
+
+
 # The flags of the tests make XLA fuse, and so round, in other places once values are counted.
 SCRIPT = """
 import sys
 import jax
 from numerics.programs import program
 from numerics.reference import bits
-from supremum.numerics import profile
+from supremum.numerics import counting_program, packed_tallies, profile
 for seed in map(int, sys.argv[1:]):
     made = program(seed)
     plain, found = jax.jit(made.function)(*made.arguments), profile(made.function)(*made.arguments).outputs

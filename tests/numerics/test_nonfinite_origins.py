@@ -120,6 +120,13 @@ def test_constants_and_literals_are_sources_unless_they_are_neutral():
     assert "no operation made a NaN or an infinity, but non-finite values came in" in " ".join(str(found).split())
 
 
+def test_a_constant_that_is_only_compared_with_is_no_source():
+    table = jnp.array([1.0, jnp.inf])
+    assert not first_nonfinite(lambda x: jnp.where((x == -jnp.inf) | (x >= table), x, 2 * x))(X[:2]).sources
+    (source,) = first_nonfinite(lambda x: jnp.where(x < table, x, table))(X[:2]).sources
+    assert source.type == "float32[2]"
+
+
 def test_sources_that_are_the_same_are_shown_once():
     def function(x, y):
         return [jnp.where(x > limit, x, -jnp.inf).max() for limit in range(3)], y + 1

@@ -170,29 +170,32 @@ def constants_of(plan: Plan) -> dict[Var, Any]:
     }
 
 
-def users_of(plan: Plan) -> dict[Var, Site]:
-    """The first operation that uses each variable that is one of `constants_of`."""
-    users: dict[Var, Site] = {}
+def users_of(plan: Plan) -> dict[Var, list[Site]]:
+    """The operations that use each variable that is one of `constants_of`."""
+    users: dict[Var, list[Site]] = {}
     for each in plan.every_plan():
         here = set(each.variables)
         for step in each.steps:
             for atom in step.equation.invars:
                 if isinstance(atom, Var) and atom in here:
-                    users.setdefault(atom, step.site)
+                    users.setdefault(atom, []).append(step.site)
     return users
 
 
 _NEUTRAL: Mapping[str, float] = {"max": -np.inf, "min": np.inf}
+_COMPARISONS = ("eq", "ge", "gt", "le", "lt", "ne")
 
 
-def is_neutral(site: Site | None, value: ArrayLike) -> bool:
-    """Whether an operation cannot see a constant, as a maximum does not see minus infinity.
+def is_neutral(site: Site, value: ArrayLike) -> bool:
+    """Whether an operation cannot see a constant, as a maximum does not see minus infinity, or only compares with it.
 
     Args:
         site: the operation that uses it.
         value: its value.
     """
-    neutral = None if site is None else _NEUTRAL.get(site.equation.primitive.name)
+    if site.equation.primitive.name in _COMPARISONS:
+        return True
+    neutral = _NEUTRAL.get(site.equation.primitive.name)
     return neutral is not None and not isinstance(value, Tracer) and bool((np.asarray(value) == neutral).all())
 
 

@@ -18,6 +18,7 @@ from supremum.argument_checks import function
 from supremum.bounded_cache import Bounded
 from supremum.jaxprs import Plan, Site, TracedCall, aval_of, has_tracers, interpret, on_each_device
 from supremum.numerics.calls import floating_numbers, refuse_derivatives, trace_to_run
+from supremum.numerics.counting_program import CountingProgram
 from supremum.numerics.kept_programs import KeptPrograms
 from supremum.numerics.nonfinite_origins import NonfiniteOrigins, OriginOutcomes, OriginRecords, SourceSlot
 from supremum.numerics.nonfinite_records import (
@@ -34,15 +35,19 @@ from supremum.numerics.nonfinite_records import (
     users_of,
 )
 from supremum.numerics.plans import measured_plan
+from supremum.numerics.tallied_results import slots_of
+from supremum.numerics.tallies import elements_of
+from supremum.numerics.value_counts import read_counts
 from supremum.numerics.widening import is_floating
 
 
 def first_nonfinite(fn: Callable[..., Any]) -> Callable[..., NonfiniteOrigins]:
     """Find the operations that make the NaNs and infinities of a function.
 
-    The function is compiled and run once. An operation is listed if it made a NaN of operands without NaN, or an
-    infinity of finite operands. If there are any, or if bad values came in, a second program runs once for each of
-    them, with finite values in the place of all others; it shows which of them reach the results.
+    The function is compiled and run once, and its NaNs and infinities are counted. If there are any, a second program
+    finds the operations that made a NaN of operands without NaN, or an infinity of finite operands. A third one runs
+    once for each of them, and for each source that had bad values, with finite values in the place of all others; it
+    shows which of them reach the results.
 
     `jit`, `grad`, `vmap`, `scan`, `while_loop`, `cond`, `checkpoint` and functions with custom derivatives may be used
     inside; `jax.jit`, `jax.vmap` and `jax.shard_map` may be put around the result. The origins are then known once the
@@ -83,7 +88,9 @@ def first_nonfinite(fn: Callable[..., Any]) -> Callable[..., NonfiniteOrigins]:
 
 
 class _SearchPrograms:
-    """The two programs that find the origins in a program, compiled when they first run.
+    """The programs that find the origins in a program, compiled when they first run.
+
+    The first one only counts bad values. It compiles much faster than the others, which run if there are any.
 
     Args:
         program: the program.
@@ -95,10 +102,13 @@ class _SearchPrograms:
         self._plan = plan.entering_for(self._sites)
         users = users_of(self._plan)
         self._constants = {
-            var: SourceSlot("constant", "", aval_of(var), users.get(var))
+            var: SourceSlot("constant", "", aval_of(var), next(iter(users.get(var, ())), None))
             for var, value in constants_of(self._plan).items()
-            if not is_neutral(users.get(var), value)
+            if not (var in users and all(is_neutral(site, value) for site in users[var]))
         }
+        slots = slots_of((step for step in plan.every_step() if step.number in self._sites), ())
+        self._count: CountingProgram | None = CountingProgram(plan, slots, NAME)
+        self._count_sources = jax.jit(self._sources_and_outputs)
         self._find = jax.jit(refuse_derivatives(self._find_origins, NAME))
         self._follow: Bounded[tuple[int, ...] | None, Callable[..., OriginOutcomes]] = Bounded(8)
 
@@ -112,7 +122,9 @@ class _SearchPrograms:
         numbers = list(map(jnp.asarray, floating_numbers(call)))
         # The flags would stop at the first NaN.
         with jax.debug_nans(False), jax.debug_infs(False):
-            results, records = self._find(self._plan.constants, call.arrays, numbers)
+            results, records = self._find_none(call.arrays, numbers) or self._find(
+                self._plan.constants, call.arrays, numbers
+            )
             outcomes, followed = None, _followed(records)
             if followed != ():
                 follow = partial(_follow, self._plan, self._sites, followed, list(self._constants))
@@ -121,17 +133,41 @@ class _SearchPrograms:
         slots, sites = (*inputs, *self._constants.values()), tuple(self._sites.values())
         return NonfiniteOrigins(call.put_back(results), records, outcomes, sites, slots, followed)
 
+    def _find_none(self, operands: list[Any], numbers: list[Any]) -> tuple[list[Any], OriginRecords] | None:
+        """The results of the program, and the records of a run without bad values; None if there may be some.
+
+        Once there were some, this is not tried again.
+        """
+        if self._count is None or has_tracers(operands):
+            return None
+        results, tallies = self._count.run(operands)
+        sources, outputs = jax.device_get(self._count_sources(self._plan.constants, operands, results, numbers))
+        counts = [
+            read_counts(tally, slot.questions, elements_of(slot.aval))
+            for slot, tally in zip(self._count.slots, tallies.fetch(), strict=True)
+        ]
+        if sources.any() or outputs.any() or any(each.nans or each.infinities for each in counts):
+            self._count = None
+            return None
+        return results, OriginRecords(OriginFinder(self._sites).table({})[None], sources[None], outputs[None])
+
     def _find_origins(
         self, values: tuple[Any, ...], operands: list[Any], numbers: list[Any]
     ) -> tuple[list[Any], OriginRecords]:
         here, instrument = self._plan.with_constants(values), OriginFinder(self._sites)
         results, records = interpret(here, operands, instrument)
-        known = constants_of(here)
+        bad, outputs = self._sources_and_outputs(values, operands, results, numbers)
+        return results, OriginRecords(instrument.table(records)[None], bad[None], outputs[None])
+
+    def _sources_and_outputs(
+        self, values: tuple[Any, ...], operands: list[Any], results: list[Any], numbers: list[Any]
+    ) -> tuple[Any, Any]:
+        """The numbers of NaNs and infinities in each source, and in the results."""
+        known = constants_of(self._plan.with_constants(values))
         sources = *_floating(operands), *(jnp.asarray(known[var]) for var in self._constants)
         counts = [count_bad([each]) for each in sources]
         bad = jnp.stack(counts) if counts else jnp.zeros((0, 2), "uint32")
-        outputs = count_bad([*_floating(results), *numbers])
-        return results, OriginRecords(instrument.table(records)[None], bad[None], outputs[None])
+        return bad, count_bad([*_floating(results), *numbers])
 
 
 def _followed(records: OriginRecords) -> tuple[int, ...] | None:

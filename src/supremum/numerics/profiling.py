@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial, wraps
+from functools import wraps
 from typing import Any
 
 import jax
-from jax import lax
-from jax.extend.core import ClosedJaxpr
 
 from supremum.argument_checks import flag, function, iterable
 from supremum.errors import OperandError
 from supremum.formats import Format, Kind, as_format
-from supremum.jaxprs import Plan, Records, Step, has_tracers, inlined, interpret, run_segments, segments_of
-from supremum.numerics.calls import refuse_derivatives, trace_to_run
+from supremum.jaxprs import TracedCall
+from supremum.numerics.calls import trace_to_run
+from supremum.numerics.counting_program import CountingProgram
 from supremum.numerics.kept_programs import KeptPrograms
-from supremum.numerics.packed_tallies import PackedTallies, Packing
 from supremum.numerics.plans import measured_plan, steps_with_values
 from supremum.numerics.report import Profile
-from supremum.numerics.tallied_results import Counting, CountingLater, slots_of
+from supremum.numerics.tallied_results import slots_of
 from supremum.typing import DTypeLike
 
-_MOST_BYTES = 2**28
-"""How many bytes of values are held to be counted; a single operation may make more."""
 FORMATS = "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"
 
 
@@ -74,7 +70,11 @@ def profile(
     rows = as_formats(formats)
     flag("histogram", histogram)
 
-    programs = KeptPrograms(lambda call: _CountingProgram(call.program, rows, histogram))
+    def prepare(call: TracedCall) -> CountingProgram:
+        plan = measured_plan(call.program, "profile")
+        return CountingProgram(plan, slots_of(steps_with_values(plan, "profile"), rows, histogram), "profile")
+
+    programs = KeptPrograms(prepare)
 
     @wraps(fn, updated=())
     def count(*args: Any, **kwargs: Any) -> Profile:
@@ -99,48 +99,3 @@ def as_formats(formats: Iterable[DTypeLike]) -> tuple[Format, ...]:
         if row.kind is not Kind.FLOAT:
             raise OperandError(f"formats must be real floating formats, got {row}; use formats=['float16']")
     return tuple(rows)
-
-
-class _CountingProgram:
-    """A program whose values are counted after it has run, segment by segment, so that few of them are held at once.
-
-    A counter inside of the program would take XLA about twenty times as long as the operation that it counts.
-
-    Args:
-        program: the program.
-        formats: the formats to answer for.
-        histogram: whether to count exponents.
-    """
-
-    def __init__(self, program: ClosedJaxpr, formats: tuple[Format, ...], histogram: bool) -> None:
-        plan = measured_plan(program, "profile")
-        self.slots = slots_of(steps_with_values(plan, "profile"), formats, histogram)
-        self._counting = Counting(self.slots)
-        self._plan = inlined(plan.entering_for({slot.number for slot in self.slots}))
-        self._segments = segments_of(self._plan, self._bytes_of, _MOST_BYTES)
-        self._runs = [jax.jit(refuse_derivatives(partial(self._run, each.plan), "profile")) for each in self._segments]
-
-    def _bytes_of(self, step: Step) -> int:
-        return sum(slot.aval.size * slot.aval.dtype.itemsize for slot in self._counting.slots.get(step.number, ()))
-
-    def _run(self, plan: Plan, operands: list[Any]) -> tuple[list[Any], Records]:
-        outcome = interpret(plan, operands, CountingLater(self._counting))
-        return lax.optimization_barrier(outcome)  # so that XLA does the same where this is a part of a larger program
-
-    def run(self, operands: list[Any]) -> tuple[list[Any], PackedTallies]:
-        """Run the program; returns its results and the tallies of all slots."""
-        run = jax.jit(self._run_segments) if has_tracers(operands) else self._run_segments
-        return run(self._plan.constants, operands)
-
-    def _run_segments(self, constants: tuple[Any, ...], operands: list[Any]) -> tuple[list[Any], PackedTallies]:
-        packing = Packing()
-
-        def run(index: int, operands: list[Any]) -> list[Any]:
-            results, records = self._runs[index](operands)
-            for number, values in records.items():
-                for slot, value in zip(self._counting.slots[number], values, strict=True):
-                    packing.add(slot, value)
-            return results
-
-        results = run_segments(self._plan, self._segments, run, constants, operands)
-        return results, packing.tallies(self.slots)
