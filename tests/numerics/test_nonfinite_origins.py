@@ -120,6 +120,12 @@ def test_constants_and_literals_are_sources_unless_they_are_neutral():
     assert "no operation made a NaN or an infinity, but non-finite values came in" in " ".join(str(found).split())
 
 
+def test_in_a_jitted_function_it_needs_no_arrays_of_its_own():
+    inside = jax.jit(lambda y: (first_nonfinite(lambda: jnp.log(y))(), first_nonfinite(lambda: jnp.log(0 * X))()))
+    for found in inside(jnp.zeros(3)):
+        assert kinds_of(found) == [("infinity", "log", True)]
+
+
 def test_a_constant_that_is_only_compared_with_is_no_source():
     table = jnp.array([1.0, jnp.inf])
     assert not first_nonfinite(lambda x: jnp.where((x == -jnp.inf) | (x >= table), x, 2 * x))(X[:2]).sources

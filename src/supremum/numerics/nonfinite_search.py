@@ -138,10 +138,13 @@ class _SearchPrograms:
 
         Once there were some, this is not tried again.
         """
-        if self._count is None or has_tracers(operands):
+        if self._count is None or has_tracers((operands, self._plan.constants)):
             return None
         results, tallies = self._count.run(operands)
-        sources, outputs = jax.device_get(self._count_sources(self._plan.constants, operands, results, numbers))
+        counted = self._count_sources(self._plan.constants, operands, results, numbers)
+        if has_tracers(counted):  # the call is inside of a jitted function that gives it no arrays
+            return None
+        sources, outputs = jax.device_get(counted)
         counts = [
             read_counts(tally, slot.questions, elements_of(slot.aval))
             for slot, tally in zip(self._count.slots, tallies.fetch(), strict=True)
