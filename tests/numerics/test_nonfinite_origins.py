@@ -186,6 +186,7 @@ def test_a_gradient_without_where_is_no_trap():
     assert not any("where" in origin.cause for origin in found)
 
 
+INSIDE = 1 - np.finfo("float32").eps
 OVERFLOW = "overflows {}, whose largest value is {}"
 CAUSES = {
     # a function, its argument, the cause, and the function with the fix
@@ -224,6 +225,37 @@ CAUSES = {
         lambda x: jnp.linalg.cholesky(-1e-7 * jnp.eye(3) * x), X + 1, "the matrix is not positive definite",
         lambda x: jnp.linalg.cholesky(-1e-7 * jnp.eye(3) * x + 1e-6 * jnp.eye(3)),
     ),
+    "arccos": (
+        jax.grad(lambda x: jnp.arccos(x).sum()), X / X.max(), "the derivative of arccos is infinite at 1 and -1",
+        jax.grad(lambda x: jnp.arccos(jnp.clip(x, -INSIDE, INSIDE)).sum()),
+    ),
+    "arcsin": (
+        jax.grad(lambda x: jnp.arcsin(x).sum()), -X / X.max(), "the derivative of arcsin is infinite at 1 and -1",
+        jax.grad(lambda x: jnp.arcsin(jnp.clip(x, -INSIDE, INSIDE)).sum()),
+    ),
+    "arctanh": (
+        jnp.arctanh, X / X.max(), "arctanh is infinite at 1 and -1",
+        lambda x: jnp.arctanh(jnp.clip(x, -INSIDE, INSIDE)),
+    ),
+    "arctan2": (
+        jax.jit(jax.grad(lambda x: jnp.arctan2(x, 0 * x).sum())), X, "the derivative of arctan2 of two zeros",
+        jax.grad(lambda x: jnp.arctan2(x, jnp.where((0 * x == 0) & (x == 0), 1.0, 0 * x)).sum()),
+    ),
+    "operand of arccos": (lambda x: jnp.arccos(jnp.sin(1 / x)), X, "a division by zero", None),
+    "svd": (
+        jax.grad(lambda m: jnp.linalg.svd(m)[0].sum()), jnp.eye(3),
+        "the derivative of svd divides by zero: singular values are equal", None,
+    ),
+    "eigh": (
+        jax.grad(lambda m: jnp.linalg.eigh(m)[1].sum()), jnp.eye(3),
+        "the derivative of eigh divides by zero: eigenvalues are equal", None,
+    ),
+    "logsumexp": (
+        jax.grad(lambda x: jax.nn.logsumexp(x + jnp.full(x.shape, -jnp.inf))), X,
+        "all terms of a logsumexp are minus infinity",
+        jax.grad(lambda x: jax.nn.logsumexp(x + jnp.full(x.shape, jnp.finfo(x.dtype).min))),
+    ),
+    "softmax of infinity": (jax.nn.log_softmax, X.at[0].set(jnp.inf), "infinity minus infinity", None),
     "masked softmax": (
         lambda x: jax.nn.softmax(jnp.where(x > 9, x, -jnp.inf)), X,
         "infinity minus infinity: a row of the softmax is masked completely",

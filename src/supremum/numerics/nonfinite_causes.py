@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,7 +135,7 @@ def cause_of(flow: Dataflow, site: Site, kind: str, ranges: Sequence[OperandRang
         ranges: the ranges of its floating operands.
     """
     case = _Case(flow, flow.steps[site.number], kind, ranges)
-    for find in (_unchosen_branch, _masked_softmax, _infinite_derivative, _of_primitive):
+    for find in (_edge, _logsumexp, _unchosen_branch, _masked_softmax, _infinite_derivative, _of_primitive):
         cause = find(case)
         if cause is not None:
             return cause
@@ -147,6 +147,80 @@ _DOUBLE_WHERE = (
     "choose the operand with where too, before the operation: with `safe = jnp.where(ok, x, 1.0)`, write "
     "`jnp.where(ok, f(safe), other)` for `jnp.where(ok, f(x), other)`"
 )
+
+
+_EDGES: Mapping[str, tuple[str, str]] = {
+    **{
+        name: (
+            f"the derivative of {function} is infinite at 1 and -1",
+            f"keep the operand inside: with `edge = 1 - jnp.finfo(x.dtype).eps`, write `jnp.{function}(jnp.clip(x, "
+            "-edge, edge))`",
+        )
+        for name, function in (("acos", "arccos"), ("asin", "arcsin"))
+    },
+    "atan2": (
+        "the derivative of arctan2 of two zeros is zero divided by zero",
+        "choose an operand with where: for `jnp.arctan2(y, x)` write `jnp.arctan2(y, jnp.where((x == 0) & (y == 0), "
+        "1.0, x))`",
+    ),
+    "svd": ("the derivative of svd divides by zero: singular values are equal, or zero", ""),
+    "eigh": ("the derivative of eigh divides by zero: eigenvalues are equal", ""),
+}
+"""Primitives whose derivative is infinite somewhere, the cause and a fix."""
+
+
+def _edge(case: _Case) -> NonfiniteCause | None:
+    """The derivative of a function at the edge of its domain, whose equations have the line of the function."""
+    if case.name not in ("div", "integer_pow", "rsqrt") or not case.ranges[-1].zeros:
+        return None
+    line = line_of(case.equation)
+    for step in case.flow.steps.values():
+        if step.name in _EDGES and line_of(step.equation) == line and not _feeds(case.flow, case.step, step):
+            return NonfiniteCause(*_EDGES[step.name])
+    return None
+
+
+def _feeds(flow: Dataflow, step: Step, later: Step) -> bool:
+    """Whether another operation is computed from the result of a step, as far as the operations before it are near."""
+    known, values = set[int](), flow.operands(later)
+    while values and len(known) < _NEAR:
+        maker = flow.maker(values.pop())
+        if maker is step:
+            return True
+        if maker is not None and maker.number not in known:
+            known.add(maker.number)
+            values += flow.operands(maker)
+    return False
+
+
+def _logsumexp(case: _Case) -> NonfiniteCause | None:
+    """The derivative of a sum of exponentials, all of which are zero, and its product with them."""
+    if case.name not in ("div", "mul") or not case.step.site.is_backward:
+        return None
+    for value in _floating_variables(case.flow, case.step):
+        divided = _before(case.flow, value, "div", _BACKWARD) if case.name == "mul" else case.step
+        if divided is not None and _is_sum_of_exponentials(case.flow, case.flow.operands(divided)[-1]):
+            return NonfiniteCause(
+                "all terms of a logsumexp are minus infinity",
+                "mask with a large finite number, `jnp.finfo(x.dtype).min` instead of `-jnp.inf`",
+            )
+    return None
+
+
+def _is_sum_of_exponentials(flow: Dataflow, value: Value) -> bool:
+    total = _before(flow, value, "reduce_sum", _SHAPES | {"abs"})
+    return total is not None and _before(flow, flow.operands(total)[0], "exp", _SHAPES) is not None
+
+
+def _before(flow: Dataflow, value: Value, name: str, through: Collection[str], steps: int = 8) -> Step | None:
+    """The operation of a name that a value comes from, through operations of other names."""
+    maker = flow.maker(value)
+    if maker is None or maker.name == name:
+        return maker
+    if maker.name not in through or steps == 0:
+        return None
+    found = (_before(flow, each, name, through, steps - 1) for each in _floating_variables(flow, maker))
+    return next((each for each in found if each is not None), None)
 
 
 def _unchosen_branch(case: _Case) -> NonfiniteCause | None:
@@ -169,6 +243,10 @@ def _masked_softmax(case: _Case) -> NonfiniteCause | None:
     if maximum is None or maximum.equation.primitive is not p.reduce_max_p:
         return None
     if _through_shapes(case.flow, case.flow.operands(maximum)[0])[1] is not value[1]:
+        return None
+    sizes = [aval.size for aval in floating_avals(case.equation.invars)]
+    rows = case.ranges[1].infinities * sizes[0] // sizes[1]
+    if case.operand.infinities < rows:  # the maximum is plus infinity, and other elements of the row are finite
         return None
     return NonfiniteCause(
         "infinity minus infinity: a row of the softmax is masked completely",
@@ -242,6 +320,13 @@ _CAUSES: Mapping[str, tuple[tuple[str, _Tests, str, str], ...]] = {
         (NAN, (_zeros, _infinities), "zero times infinity", ""),
         (NAN, (_infinities, _zeros), "zero times infinity", ""),
     ),
+    "atanh": (
+        (
+            INFINITY, (_anything,), "arctanh is infinite at 1 and -1",
+            "keep the operand inside: with `edge = 1 - jnp.finfo(x.dtype).eps`, write `jnp.arctanh(jnp.clip(x, -edge, "
+            "edge))`",
+        ),
+    ),
     "pow": (
         (NAN, (_is_negative, _anything), "a negative number to a power that is not whole", ""),
         (INFINITY, (_zeros, _is_negative), "zero to a negative power", ""),
@@ -293,6 +378,9 @@ _LINEAR = frozenset({*_SHAPES, "neg", "mul", "div", "reduce_sum", "dynamic_slice
 """Primitives through which a zero cotangent passes."""
 
 
+_NEAR = 256
+"""How many operations before one are looked at, at most."""
+_BACKWARD = (_LINEAR | {"select_n"}) - {"div"}
 _STEPS = 24
 """How many operations a value is followed back through at most."""
 
