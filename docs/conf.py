@@ -111,6 +111,7 @@ _UNNAMED = (
     "supremum.numerics.nonfinite_origins.OriginOutcomes",
     "supremum.numerics.nonfinite_origins.OriginRecords",
     "supremum.numerics.nonfinite_origins.SourceSlot",
+    "supremum.numerics.packed_tallies.PackedTallies",
     "supremum.numerics.tallied_results.Slot",
     "supremum.numerics.tallies.Tally",
     "supremum.numerics.watching.Measured",
