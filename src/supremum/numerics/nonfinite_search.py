@@ -36,8 +36,7 @@ from supremum.numerics.nonfinite_records import (
 )
 from supremum.numerics.plans import measured_plan
 from supremum.numerics.tallied_results import slots_of
-from supremum.numerics.tallies import elements_of
-from supremum.numerics.value_counts import read_counts
+from supremum.numerics.tallies import has_nonfinite
 from supremum.numerics.widening import is_floating
 
 
@@ -145,11 +144,8 @@ class _SearchPrograms:
         if has_tracers(counted):  # the call is inside of a jitted function that gives it no arrays
             return None
         sources, outputs = jax.device_get(counted)
-        counts = [
-            read_counts(tally, slot.questions, elements_of(slot.aval))
-            for slot, tally in zip(self._count.slots, tallies.fetch(), strict=True)
-        ]
-        if sources.any() or outputs.any() or any(each.nans or each.infinities for each in counts):
+        tallied = zip(tallies.fetch(), self._count.slots, strict=True)
+        if sources.any() or outputs.any() or any(has_nonfinite(tally, slot.questions) for tally, slot in tallied):
             self._count = None
             return None
         return results, OriginRecords(OriginFinder(self._sites).table({})[None], sources[None], outputs[None])

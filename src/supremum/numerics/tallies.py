@@ -204,6 +204,17 @@ def _between(ranks: Any, questions: Questions) -> Any:
     return jnp.zeros(len(questions.edges), "uint32").at[place.ravel()].add(np.uint32(1), mode="promise_in_bounds")
 
 
+def has_nonfinite(tally: Tally, questions: Questions) -> bool:
+    """Whether some of the counted values are infinite or NaN.
+
+    Args:
+        tally: the tally, as NumPy arrays; more axes are those of more tallies.
+        questions: what was counted, without a histogram.
+    """
+    column = 1 + questions.levels_to_count.index(Level(last_rank(questions.source) + 1))
+    return bool(tally.counts[..., column].any())
+
+
 def add_tallies(left: Tally, right: Tally) -> Tally:
     """The tally of all runs of two tallies."""
     # Numbers of 64 bits in halves: by default JAX has no integers of 64 bits.
