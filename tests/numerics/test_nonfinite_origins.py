@@ -255,6 +255,10 @@ CAUSES = {
         "all terms of a logsumexp are minus infinity",
         jax.grad(lambda x: jax.nn.logsumexp(x + jnp.full(x.shape, jnp.finfo(x.dtype).min))),
     ),
+    "log of a sum": (
+        jax.grad(lambda x: jnp.log(x[0] + jnp.exp(-1e4 * x[1:]).sum())), X,
+        "the derivative of a logarithm at zero is infinite", None,
+    ),
     "softmax of infinity": (jax.nn.log_softmax, X.at[0].set(jnp.inf), "infinity minus infinity", None),
     "masked softmax": (
         lambda x: jax.nn.softmax(jnp.where(x > 9, x, -jnp.inf)), X,
