@@ -35,7 +35,7 @@ def profile(
     `jit`, `grad`, `vmap`, `scan`, `while_loop`, `cond`, `checkpoint` and functions with custom derivatives may be used
     inside; their operations have rows of their own. Operations that only move values, such as a transposition, and
     those that the results do not depend on have none. `jax.jit`, `jax.vmap` and `jax.shard_map` may be put around the
-    result. If `fn` is jitted, later calls with arguments of the same kind compile nothing, and take about two steps.
+    result. If `fn` is jitted, later calls with arguments of the same kind compile nothing, and take two to three steps.
 
     Args:
         fn: any function of arrays that JAX can trace, jitted or not, without side effects. Modules of Flax nnx are
