@@ -19,6 +19,7 @@ from supremum.nn.inputs import as_jax_input
 from supremum.nn.module_tree import Attributes, Module
 from supremum.nn.scopes import declaring, has_random_key, is_declaring, next_random_key
 from supremum.nn.variables import UninitializedError, forget_value, has_value, initialize_variable
+from supremum.rules import held_dtype
 
 
 class _FailedError(Exception):
@@ -65,7 +66,9 @@ def _traceable(leaf: Any) -> Any:
         raise OperandError(
             f"the inputs of a layer must be arrays of numbers, got an array of dtype {shown(leaf.dtype)}"
         ) from error
-    return _shape_dtype(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
+    if not isinstance(leaf, (np.ndarray, np.generic)):
+        return leaf
+    return jax.ShapeDtypeStruct(leaf.shape, held_dtype(leaf.dtype))  # JAX 0.12 warns of 64 bits that it does not hold
 
 
 def build_layer(layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
