@@ -79,14 +79,19 @@ def test_a_training_step_of_a_gpt(benchmark, figures, layers, name):
     jitted = jax.jit(function)
     what = f"a step of a GPT of {layers} layers under {name}"
 
-    def first_call(measure):
+    def measure_it():
+        jax.block_until_ready(MEASURES[name](jitted)(*given))
+
+    def compile_it():
+        jitted.lower(*given).compile()
+
+    def seconds(call):
         jax.clear_caches()
         start = time.perf_counter()
-        jax.block_until_ready(measure())
+        call()
         return time.perf_counter() - start
 
-    both = lambda: MEASURES[name](jitted)(*given), lambda: jitted.lower(*given).compile() and None
-    first = [[first_call(each) for each in both] for _ in range(3)]
+    first = [(seconds(measure_it), seconds(compile_it)) for _ in range(3)]
     figures.compare(f"{what}, first call", *zip(*first, strict=True), "compiling the step")
     later = interleaved(benchmark, (MEASURES[name](jitted), jitted), given)
     figures.compare(f"{what}, later calls", *zip(*later, strict=True), "the step")

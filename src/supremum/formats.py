@@ -310,6 +310,14 @@ Source: Polars, crates/polars-core/src/datatypes/dtype.rs.
 >>> [row.name for row in COLUMN_FORMATS if row.max == 2**127 - 1]
 ['int128']
 """
+IN_32_BITS: dict[str, str] = {
+    row.name: row.name.replace(str(row.bits), str(row.bits // 2)) for row in FORMATS if row.component.bits == 64
+}
+"""The formats of 64 bits, and those of half as many bits that JAX with x64 off and TF-NumPy take for them.
+
+>>> IN_32_BITS["int64"], IN_32_BITS["complex128"]
+('int32', 'complex64')
+"""
 _BY_NAME: dict[str, Format] = {row.name: row for row in FORMATS}
 _BY_DTYPE: dict[DType, Format] = {row.dtype: row for row in (*FORMATS, *COLUMN_FORMATS)}
 # NumPy has several types for some dtypes, such as np.longlong and np.int64.

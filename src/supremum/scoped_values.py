@@ -183,7 +183,7 @@ class Blocks(Generic[B]):
             self._context(block.key).__enter__()
 
     def jax_context(self) -> Callable[[Hashable], AbstractContextManager[None]]:
-        """What makes a block with a cache key of JAX in this thread; JAX is loaded."""
+        """The context manager of JAX that puts a value into its cache key in this thread; JAX must be loaded."""
         self._found_jax()
         return self._context
 

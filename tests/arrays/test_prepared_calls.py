@@ -12,7 +12,7 @@ import pytest
 import supremum
 from supremum import PromotionError, count_conversions, namespace, use_rules
 from supremum.arrays import ComputationError, RuntimeDtypeError
-from supremum.arrays.backends.jax import _for_all_rules
+from supremum.arrays.backends.jax_key import for_all_rules
 from supremum.arrays.calls import Function, function_of, read
 from supremum.errors import SupremumError
 from supremum.rules import ARRAY_API as STRICT
@@ -235,7 +235,7 @@ def test_a_block_that_ends_while_jax_computes_stays_ended():
         function(1.0)
         inner = use_rules(replace(JAX_X32, name="inner"))
         inner.__enter__()
-        _for_all_rules(inner.__exit__)(None, None, None)
+        for_all_rules(inner.__exit__)(None, None, None)
         function(1.0)
     assert len(traces) == 1
 

@@ -36,7 +36,7 @@ LOOPS_AND_BRANCHES: Final[Mapping[str, tuple[str, ...]]] = {
 _ENTERED: Final = {**{name: (parameter,) for name, parameter in CALLED.items()}, **LOOPS_AND_BRANCHES}
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)  # JAX prints functions that have a plan as an argument
+@dataclass(frozen=True, slots=True, eq=False, repr=False)  # JAX writes out what a partial that it compiles holds
 class Step:
     """An equation of a plan.
 
@@ -84,7 +84,7 @@ class Step:
         return eval_jaxpr(function, [], *operands)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)  # JAX prints functions that have a plan as an argument
+@dataclass(frozen=True, slots=True, eq=False, repr=False)  # JAX writes out what a partial that it compiles holds
 class Plan:
     """A function to interpret.
 

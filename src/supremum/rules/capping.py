@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 
+from supremum.formats import IN_32_BITS, as_format
 from supremum.rules.rule_set import RuleSet
 from supremum.rules.scope import RulesLike, get_rules
 
-_CAPS: Mapping[str, str] = {"float64": "float32", "complex128": "complex64"}
+_CAPS: Mapping[str, str] = {
+    wide: narrow for wide, narrow in IN_32_BITS.items() if as_format(wide).category in ("float", "complex")
+}
 
 
 def cap_at_32_bits(rules: RulesLike) -> RuleSet:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from supremum.decisions import ResultType, Verdict
 from supremum.fix import letter
-from supremum.formats import CATEGORIES, FORMATS, DType, Format, Kind, as_format
+from supremum.formats import CATEGORIES, FORMATS, IN_32_BITS, DType, Format, Kind, as_format
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps, fits, usual_steps
 from supremum.operands import WEAK_NAMES, Operand, Operands, weak_name
@@ -254,7 +254,7 @@ JAX_X32 = replace(
     summary="JAX as it starts, with jax_enable_x64 off: 64-bit dtypes are held in 32 bits",
     # Narrower types never promote to 64 bits: uint32 and the signed integers promote to int32.
     lattice=_with_small_formats(_X64_EDGES | {"uint32": ("int32", "uint64")}),
-    held_as={"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"},
+    held_as=IN_32_BITS,
     held_because="these are the rules of JAX with x64 off",
     quotients=_quotients("float32"),
     reductions=_reductions("int32", "uint32", "float32"),

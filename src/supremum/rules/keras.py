@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from supremum.decisions import Verdict
-from supremum.formats import CATEGORIES, Format, as_format
+from supremum.formats import CATEGORIES, IN_32_BITS, Format, as_format
 from supremum.lattice import Lattice
 from supremum.number_conversion import Steps
 from supremum.operands import Operand, Operands
@@ -38,7 +38,6 @@ _ORDER = Lattice(
 )
 _NUMBERS = {"int*": "int32", "float*": "float32", "complex*": "complex64"}
 """The dtype of a Python number without a tensor to take it from."""
-_HELD_AS = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 _FLOAT_ROW, _INT32_ROW = as_format("float32"), as_format("int32")
 _FLOAT, _BOOL, _INT32 = _FLOAT_ROW.dtype, as_format("bool").dtype, _INT32_ROW.dtype
 _FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
@@ -97,9 +96,9 @@ class KerasRules(RuleSet):
         dtype = _NUMBERS.get(met, met)
         if dtype != met:
             reason.append(f"{met} is a weak kind, and Keras' floatx has 32 bits: {dtype}")
-        if dtype in _HELD_AS:
-            reason.append(f"Keras converts {dtype} to {_HELD_AS[dtype]}, as JAX does by default")
-            dtype = _HELD_AS[dtype]
+        if dtype in IN_32_BITS:
+            reason.append(f"Keras converts {dtype} to {IN_32_BITS[dtype]}, as JAX does by default")
+            dtype = IN_32_BITS[dtype]
         return replace(Verdict.accept(as_format(dtype).dtype, len(operands), *reason), paths=paths)
 
     def _settle_operation(self, operation: Operation, operands: Operands) -> Verdict:
@@ -130,7 +129,7 @@ class KerasRules(RuleSet):
         return "" if {value.name, target.name} & {*_FLOAT8} else super()._objection_to_cast(value, target)
 
     def _allows_cast(self, operand: Operand, target: Format, may_cut: bool) -> bool:  # noqa: ARG002
-        return target.name not in _HELD_AS  # JAX silently makes 32 bits of 64
+        return target.name not in IN_32_BITS  # JAX silently makes 32 bits of 64
 
 
 KERAS = KerasRules(

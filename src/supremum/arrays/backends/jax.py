@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +17,8 @@ from jax.extend import source_info_util
 
 from supremum.arrays.backends import kernels
 from supremum.arrays.backends.base import Backend, CallPlan, Raw
+from supremum.arrays.backends.jax_indexing import elements_at, with_elements
+from supremum.arrays.backends.jax_key import for_all_rules
 from supremum.arrays.backends.numpy import host_converter
 from supremum.arrays.errors import RuntimeDtypeError
 from supremum.bounded_cache import Bounded
@@ -28,48 +29,17 @@ from supremum.jax_compat import INLINE
 from supremum.jax_compat import primitives as p
 from supremum.operands import as_operand, weak_name
 from supremum.rules import (
-    FOLLOWS_JAX,
-    IN_JAX,
     JAX_X32,
     JAX_X64,
     SCOPE,
     held_dtype,
     holds_64_bits,
     is_x64,
-    jax_context,
-    sync_jax_context,
 )
 from supremum.typing import ArrayLike
 
 # Profiles, error messages and compiled code then show the line of the user's program.
 source_info_util.register_exclusion(str(Path(__file__).parents[1]))
-
-R = TypeVar("R")
-_context = jax_context()
-
-
-def _for_all_rules(function: Callable[..., R]) -> Callable[..., R]:
-    """A function of JAX that does not depend on the rules in force, which JAX compiles once for all without a name.
-
-    There can be any number of those, and JAX would compile the function for each, and keep that until the process ends.
-
-    Args:
-        function: the function.
-    """
-    in_force = SCOPE.get
-
-    def run(*args: Any, **options: Any) -> R:
-        if in_force().is_named:
-            return function(*args, **options)
-        synced = IN_JAX.synced
-        try:
-            with _context(FOLLOWS_JAX):
-                return function(*args, **options)
-        finally:
-            if IN_JAX.synced is not synced:  # the garbage collector ended a block meanwhile
-                sync_jax_context(IN_JAX.synced)
-
-    return run
 
 
 class JaxBackend(Backend):
@@ -90,13 +60,13 @@ class JaxBackend(Backend):
     ) -> Callable[..., Any]:
         """As in the base class; not for shapes that depend on values, or arguments that JAX itself takes as values."""
         if name not in (_COMPILED if count == 1 else _COMPILED_OF_SEVERAL):
-            return _for_all_rules(function) if standard else function
+            return for_all_rules(function) if standard else function
 
         def compute(*operands: Any) -> Any:
             return function(*operands)
 
         compute.__name__ = compute.__qualname__ = name
-        return _for_all_rules(jax.jit(compute, inline=INLINE))
+        return for_all_rules(jax.jit(compute, inline=INLINE))
 
     def dtype_of(self, raw: Raw) -> DType:
         """As in the base class."""
@@ -122,7 +92,7 @@ class JaxBackend(Backend):
             kernels.known_int_wrapper(plan, i) if i == known else self._converter(plan, i)
             for i in range(len(plan.keys))
         ]
-        run = kernel if SCOPE.get().is_named else _for_all_rules(kernel)
+        run = kernel if SCOPE.get().is_named else for_all_rules(kernel)
         if lacking := [dtype for dtype in dtypes if as_format(dtype).bits < _LEAST_BITS and not _computes_in(dtype)]:
             run = _only_traced(run, lacking, plan)
         prepared = kernels.compose(run, converters)
@@ -271,16 +241,11 @@ class JaxBackend(Backend):
 
     def item(self, raw: Raw, index: object) -> Raw:
         """Elements of an array."""
-        array: Any = raw
-        parts = None if isinstance(raw, Tracer) or array.size > _LARGE else _split_index(index)
-        return _getitem(raw, index) if parts is None else _index_function(parts[0])(raw, parts[1])
+        return elements_at(raw, index)
 
     def update(self, raw: Raw, index: object, name: str, value: Raw, options: Mapping[str, Any]) -> Raw:
         """An array with updated elements, by a method of its `at`."""
-        parts = None if isinstance(raw, Tracer) or options else _split_index(index)
-        if parts is None:
-            return _update_at(raw, index, name, value, **options)
-        return _index_function(parts[0], name)(raw, parts[1], value)
+        return with_elements(raw, index, name, value, options)
 
     def flags(self) -> Hashable:
         """Whether x64 is on, and whether JAX keeps 64-bit dtypes that are given explicitly."""
@@ -318,9 +283,9 @@ _COMPILED_OF_SEVERAL = {"broadcast_arrays", "meshgrid", "take", "take_along_axis
 def _compiled_filler(name: str) -> Callable[..., Raw]:
     """A function that makes an array of a shape; it is compiled for each shape, as in JAX."""
     plain = getattr(jnp, name)
-    fill_on = _for_all_rules(plain)
+    fill_on = for_all_rules(plain)
     compiled = lru_cache(maxsize=4096)(
-        lambda shape, dtype: _for_all_rules(jax.jit(partial(plain, shape, dtype), inline=INLINE))
+        lambda shape, dtype: for_all_rules(jax.jit(partial(plain, shape, dtype), inline=INLINE))
     )
 
     def fill(shape: Any, *, dtype: DType, device: Any = None) -> Raw:
@@ -331,65 +296,13 @@ def _compiled_filler(name: str) -> Callable[..., Raw]:
 
 
 _fillers = {name: _compiled_filler(name) for name in ("empty", "ones", "zeros")}
-_Places: TypeAlias = "tuple[Hashable, ...]"
-_VALUE = "a value"
 
 
-def _split_index(index: Any) -> tuple[_Places, list[Any]] | None:
-    """The parts of an index that a compiled function depends on, and its other parts, which are values.
-
-    Returns:
-        None for an index of arrays, which JAX itself compiles.
-    """
-    places: list[Hashable] = [isinstance(index, tuple)]
-    values: list[Any] = []
-    for part in index if isinstance(index, tuple) else (index,):
-        kind = part.__class__
-        if kind is int and abs(part) < _MANY:
-            places.append(_VALUE)
-            values.append(part)
-        elif kind is slice and {type(part.start), type(part.stop), type(part.step)} <= {int, type(None)}:
-            places.append((part.start, part.stop, part.step))
-        elif part is None or part is ...:
-            places.append(part)
-        else:
-            return None
-    return (*places,), values
-
-
-def _join_index(places: _Places, values: Sequence[Any]) -> Any:
-    """The index that `_split_index` took apart."""
-    iterator, (is_tuple, *parts) = iter(values), places
-    index = (next(iterator) if part == _VALUE else slice(*part) if isinstance(part, tuple) else part for part in parts)
-    return (*index,) if is_tuple else next(index)
-
-
-@lru_cache(maxsize=4096)
-def _index_function(places: _Places, name: str = "") -> Callable[..., Raw]:
-    def compute(raw: jax.Array, values: Sequence[Any], *value: Raw) -> jax.Array:
-        index = _join_index(places, values)
-        return getattr(raw.at[index], name)(*value) if name else raw[index]
-
-    return _for_all_rules(jax.jit(compute, inline=INLINE))
-
-
-_MANY = 2**31  # JAX takes larger numbers with x64 on only
-_LARGE = 2**18  # XLA on CPUs copies a large static slice more slowly than the dynamic slice that JAX makes of it
-
-
-_asarray = _for_all_rules(jnp.asarray)
-_astype = _for_all_rules(jnp.astype)
-_convert_weakly = _for_all_rules(p.convert_element_type_p.bind)
-_getitem: Callable[..., Raw] = _for_all_rules(operator.getitem)
-
-
-@_for_all_rules
-def _update_at(raw: Any, index: Any, name: str, value: Any, **options: Any) -> Raw:
-    return getattr(raw.at[index], name)(value, **options)
-
-
+_asarray = for_all_rules(jnp.asarray)
+_astype = for_all_rules(jnp.astype)
+_convert_weakly = for_all_rules(p.convert_element_type_p.bind)
 # This copies an array of NumPy in less time than `jnp.asarray`.
-_moved = _for_all_rules(jax.jit(lambda array: array, inline=INLINE))
+_moved = for_all_rules(jax.jit(lambda array: array, inline=INLINE))
 
 
 def _cast(operand: Any, target: DType, weak: bool) -> Any:
