@@ -12,7 +12,7 @@ import pytest
 
 from numerics.programs import program
 from numerics.reference import FLOATS, bits, counts_of, profile_with_values
-from slowly import exhaustive, mostly_slow, slow
+from slowly import exhaustive, for_each, mostly_slow, slow
 from supremum.formats import as_format
 from supremum.numerics import counting_program, packed_tallies, profile
 from supremum.numerics.tallies import Tally, add_tallies, elements_of, empty_tally, measure, questions_of
@@ -144,6 +144,18 @@ def test_every_value_of_a_format_is_counted_as_numpy_counts_it(source, run, hist
     expected = counts_of([values], FLOATS, histogram)
     tally = jax.tree.map(np.asarray, run(given, questions))
     assert same(read_counts(tally, questions, values.size).to_dict(), expected)
+
+
+@for_each("source", DTYPES, one_in=4)
+def test_every_value_of_a_format_is_counted_in_rows(source):
+    """All bit patterns of up to 16 bits, so NaNs, infinities, subnormal numbers and both zeros; and a 0-d array."""
+    if source.bits <= 16:
+        values = np.arange(2**source.bits, dtype=f"uint{source.bits}").view(source.dtype)
+    else:
+        values = np.random.default_rng(0).integers(0, 2**32, 100_000, dtype="uint32").view("float32")
+    for jitted in (False, True):
+        found = check_counts(lambda x: (-x, -x[3]), (jnp.asarray(values),), histogram=False, jitted=jitted)
+        assert sorted(row.values.values for row in found.rows) == [1, values.size]
 
 
 @pytest.mark.parametrize("name", ["float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn"])

@@ -91,6 +91,8 @@ class Packing:
             slot: what is counted.
             value: the values, or their tally if they were counted already.
         """
+        if not isinstance(value, Tally) and not slot.questions.source.zero:
+            value = _count_alone(value, slot.questions, np.uint32(slot.copies))  # only zeros can fill a row
         if isinstance(value, Tally):
             self._places[slot] = (Place(len(self._blocks)),)
             self._blocks.append(value)
@@ -162,6 +164,9 @@ def _put(buffer: jax.Array, array: jax.Array, row: Any, first: Any) -> jax.Array
     values = jnp.pad(values, (0, -(-rows // part) * part * WIDTH - array.size)).reshape(-1, WIDTH)
     taken = lax.dynamic_slice_in_dim(values, first, part)
     return lax.dynamic_update_slice_in_dim(buffer, taken, row, 0)
+
+
+_count_alone = jax.jit(measure, static_argnums=1)
 
 
 @partial(jax.jit, static_argnums=3)
