@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 
 import supremum
-from supremum import PromotionError, count_conversions, namespace, use_rules
+from supremum import PromotionError, count_conversions, explain, namespace, use_rules
 from supremum.arrays import ComputationError, RuntimeDtypeError
+from supremum.arrays.backends.base import CallPlan
+from supremum.arrays.backends.jax import JAX
 from supremum.arrays.backends.jax_key import for_all_rules
 from supremum.arrays.calls import Function, function_of, read
+from supremum.decisions import ResultType
 from supremum.errors import SupremumError
+from supremum.operations import OPERATIONS
 from supremum.rules import ARRAY_API as STRICT
 from supremum.rules import JAX_X32, NUMPY
 
@@ -51,6 +55,28 @@ def test_a_call_is_examined_once(xp, rules, monkeypatch):
             assert examined == [], call
             assert (first.dtype, first.weak_type, first.tolist()) == (second.dtype, second.weak_type, second.tolist())
             assert second.key is supremum.arrays.wrap(second.unwrap(), second.weak_type).key, call
+
+
+def test_programs_of_jax_are_shared_by_what_they_compute():
+    def build(backend, plan):
+        return lambda x: x
+
+    dtype, other = np.dtype("float32"), np.dtype("float16")
+    keys = [(supremum.asarray(jnp.ones(2, each)).key,) for each in (dtype, other)]
+    plan = CallPlan(OPERATIONS["cumulative_sum"], keys[0], (dtype,), ResultType(dtype), "a", build, {"axis": 0})
+    kernel = JAX._kernel(plan, None)
+    same = {"rules": "b", "number_steps": (("float32",),), "decision": explain("int8", rules="numpy")}
+    for field, value in same.items():
+        assert JAX._kernel(replace(plan, **{field: value}), None) is kernel, field
+    changes = [
+        {"operation": OPERATIONS["cumulative_prod"]}, {"keys": keys[1]}, {"compute": (other,)},
+        {"result": ResultType(other)},
+        {"result": ResultType(dtype, True)}, {"build": lambda *_: jnp.exp}, {"gives_indices": True}, {"options": {}},
+        {"options": {"axis": 1}}, {"options": {"axis": False}}, {"options": {"axis": 0.0}}, {"options": {"axis": -0.0}},
+        {"options": {"axis": [0]}},
+    ]  # fmt: skip
+    kernels = [kernel, JAX._kernel(plan, 0), *(JAX._kernel(replace(plan, **each), None) for each in changes)]
+    assert len(set(map(id, kernels))) == len(changes) + 2
 
 
 def test_calls_with_different_arguments_have_different_descriptions():

@@ -116,7 +116,7 @@ class JaxBackend(Backend):
         # The text also tells -0.0 from 0.0 and True from 1, which are equal.
         options = tuple((name, value, repr(value)) for name, value in plan.options.items())
         same = plan.operation, keys, plan.compute, plan.result, plan.build, plan.gives_indices, known, options
-        plan = replace(plan, rules="", decision=None)  # they would keep the rule set
+        plan = replace(plan, rules="", number_steps=(), decision=None)  # a decision would keep its rule set
         try:
             kernel = _kernels.get(same)
         except TypeError:  # an option that cannot be a key, such as a list
