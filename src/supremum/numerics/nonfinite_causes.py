@@ -170,27 +170,12 @@ _EDGES: Mapping[str, tuple[str, str]] = {
 
 
 def _edge(case: _Case) -> NonfiniteCause | None:
-    """The derivative of a function at the edge of its domain, whose equations have the line of the function."""
+    """The derivative of a function at the edge of its domain, whose equations have the place of the function."""
     if case.name not in ("div", "integer_pow", "rsqrt") or not case.ranges[-1].zeros:
         return None
-    line = line_of(case.equation)
-    for step in case.flow.steps.values():
-        if step.name in _EDGES and line_of(step.equation) == line and not _feeds(case.flow, case.step, step):
-            return NonfiniteCause(*_EDGES[step.name])
-    return None
-
-
-def _feeds(flow: Dataflow, step: Step, later: Step) -> bool:
-    """Whether another operation is computed from the result of a step, as far as the operations before it are near."""
-    known, values = set[int](), flow.operands(later)
-    while values and len(known) < _NEAR:
-        maker = flow.maker(values.pop())
-        if maker is step:
-            return True
-        if maker is not None and maker.number not in known:
-            known.add(maker.number)
-            values += flow.operands(maker)
-    return False
+    place = line_of(case.equation)
+    names = (step.name for step in case.flow.steps.values() if line_of(step.equation) == place)
+    return next((NonfiniteCause(*_EDGES[name]) for name in names if name in _EDGES), None)
 
 
 def _logsumexp(case: _Case) -> NonfiniteCause | None:
@@ -213,7 +198,7 @@ def _is_sum_of_exponentials(flow: Dataflow, value: Value) -> bool:
 
 
 def _before(flow: Dataflow, value: Value, name: str, through: Collection[str], steps: int = 8) -> Step | None:
-    """The operation of a name that a value comes from, through operations of other names."""
+    """The operation of a name that a value comes from, through at most so many operations of other names."""
     maker = flow.maker(value)
     if maker is None or maker.name == name:
         return maker
@@ -378,8 +363,6 @@ _LINEAR = frozenset({*_SHAPES, "neg", "mul", "div", "reduce_sum", "dynamic_slice
 """Primitives through which a zero cotangent passes."""
 
 
-_NEAR = 256
-"""How many operations before one are looked at, at most."""
 _BACKWARD = (_LINEAR | {"select_n"}) - {"div"}
 _STEPS = 24
 """How many operations a value is followed back through at most."""
